@@ -24,7 +24,7 @@ const LAYERS = {
     'adapter.ts',
     'index.ts',
   ],
-  'internal/server-common': ['base', 'http', 'hrana', 'sql', 'backend', 'auth', 'test-clock.ts'],
+  'internal/server-common': ['base', 'http', 'hrana', 'sql', 'backend', 'auth'],
 }
 const EMBEDDED = 'packages/local-server/src/embedded/'
 const CREATE_BACKEND = 'packages/local-server/src/server/create-backend.ts'

@@ -94,5 +94,5 @@ test('exporting a database that a data directory does not have creates nothing i
   await expect(exportFromDirectory(dataDirectory, 'default', file)).rejects.toThrow(
     'database "default" does not exist',
   )
-  expect(readdirSync(join(dataDirectory, 'databases'))).toEqual(['every-database-has-a-file'])
+  expect(readdirSync(join(dataDirectory, 'databases'))).toEqual([])
 })

@@ -6,7 +6,6 @@ import { buildHostLabel } from './rules/names.ts'
 /** Separates the location from the rest of a replica's address. Neither locations nor names contain it. */
 const REPLICA_SEPARATOR = '_'
 
-/** The database at an address. */
 export interface ResolvedAddress {
   readonly row: DatabaseRow
   /** Location of the replica at the address; null for the primary. */

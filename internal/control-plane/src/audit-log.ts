@@ -1,6 +1,5 @@
 import type { Registry } from './registry/registry.ts'
 
-/** An entry of the audit log. */
 export interface AuditEntry {
   /** Kind of the action, as named by the service: `db-create`. */
   readonly code: string
@@ -20,11 +19,9 @@ export interface StoredAuditEntry extends AuditEntry {
 export interface AuditAuthor {
   readonly username: string
   readonly origin: string
-  /** Name of the API token. */
   readonly token: string
 }
 
-/** The audit logs of organizations. */
 export class AuditLog {
   readonly #registry: Registry
 

@@ -5,14 +5,29 @@ import type {
   RevokedAccess,
 } from '@batonsql/server-common/backend'
 import { ApiError } from './api-error.ts'
-import { getWidestAccess, type PendingChange, PendingChanges } from './pending-changes.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseRow } from './registry/rows.ts'
 
+/** First and longest delay before a retry, in ms. */
+const FIRST_DELAY_MS = 1_000
+const LONGEST_DELAY_MS = 60_000
 const NOT_APPLIED_YET =
   'the change is recorded, but the database server has not applied it yet; it is retried automatically, and the log of the server shows the reason'
 
-/** Options for applying settings. */
+/** A change that the back end has not applied yet. */
+export interface PendingChange {
+  readonly database: DatabaseId
+  readonly failures: number
+  readonly error: string
+}
+
+interface TrackedChange extends PendingChange {
+  /** The access that it revokes. */
+  readonly revoked: RevokedAccess | null
+  /** The next attempt; undefined after a stop. */
+  readonly timer: NodeJS.Timeout | undefined
+}
+
 export interface ApplyOptions {
   /** Access that was revoked: requests that use it are aborted, with their streams and transactions. @default null */
   readonly revoked?: RevokedAccess | null
@@ -20,7 +35,6 @@ export interface ApplyOptions {
   readonly markMissingAsLost?: boolean
 }
 
-/** Dependencies of {@link BackendChanges}. */
 interface BackendChangesOptions {
   readonly registry: Registry
   readonly backend: DatabaseBackend
@@ -30,13 +44,14 @@ interface BackendChangesOptions {
 
 /**
  * Applies recorded changes of databases to the back end, one at a time for each database. A change that the back end has failed to
- * apply is retried.
+ * apply is retried, with increasing delays, until it succeeds. Its first failure and its success are logged.
  */
 export class BackendChanges {
   readonly #options: BackendChangesOptions
   /** The last change of each database. */
   readonly #queues = new Map<DatabaseId, Promise<void>>()
-  readonly #pending = new PendingChanges((id, revoked) => this.#retry(id, revoked))
+  readonly #pending = new Map<DatabaseId, TrackedChange>()
+  #isStopped = false
 
   constructor(options: BackendChangesOptions) {
     this.#options = options
@@ -44,12 +59,13 @@ export class BackendChanges {
 
   /** Changes that the back end has failed to apply. */
   get pending(): readonly PendingChange[] {
-    return this.#pending.list
+    return [...this.#pending.values()].map(({ database, failures, error }) => ({ database, failures, error }))
   }
 
-  /** Stops retries. */
+  /** Stops retries; pending changes are applied at the next start. */
   stop(): void {
-    this.#pending.stop()
+    this.#isStopped = true
+    for (const { timer } of this.#pending.values()) clearTimeout(timer)
   }
 
   /** Runs a change of a database after its earlier changes, even if those have failed. */
@@ -86,15 +102,37 @@ export class BackendChanges {
     revoked: RevokedAccess | null,
     work: (revoked: RevokedAccess | null) => Promise<void>,
   ): Promise<void> {
-    const access = getWidestAccess(revoked, this.#pending.getRevokedAccess(id))
+    const access = getWidestAccess(revoked, this.#pending.get(id)?.revoked ?? null)
     try {
       await work(access)
     } catch (error) {
-      this.#pending.onFailure(id, error, access)
+      this.#recordFailure(id, error, access)
       // the reason is logged: it may contain paths and ports of the server
       throw new ApiError(500, NOT_APPLIED_YET, 'not_applied_yet')
     }
-    this.#pending.onSuccess(id)
+    this.#forget(id)
+  }
+
+  #recordFailure(id: DatabaseId, error: unknown, revoked: RevokedAccess | null): void {
+    const previous = this.#pending.get(id)
+    const text = error instanceof Error ? error.message : String(error)
+    const failures = (previous?.failures ?? 0) + 1
+    clearTimeout(previous?.timer)
+    const delay = Math.min(FIRST_DELAY_MS * 2 ** (failures - 1), LONGEST_DELAY_MS)
+    // a new failure is recorded by `attempt`
+    const retry = (): void => void this.#retry(id, revoked).catch(() => {})
+    const timer = this.#isStopped ? undefined : setTimeout(retry, delay).unref()
+    this.#pending.set(id, { database: id, failures, error: text, revoked, timer })
+    if (previous === undefined && !this.#isStopped)
+      console.error(
+        `database ${id}: the back end has failed to apply a change, which will be retried: ${text}`,
+      )
+  }
+
+  /** Called when the back end matches the registry. */
+  #forget(id: DatabaseId): void {
+    clearTimeout(this.#pending.get(id)?.timer)
+    if (this.#pending.delete(id)) console.error(`database ${id}: the back end has applied the change`)
   }
 
   /** Returns the settings for the back end, which include the blocks of the organization and the key of the group. */
@@ -117,7 +155,7 @@ export class BackendChanges {
   /** Retries a change according to the current state of the registry. */
   async #retry(id: DatabaseId, revoked: RevokedAccess | null): Promise<void> {
     const row = this.#options.registry.databases.get(id)
-    if (row === undefined) this.#pending.onSuccess(id)
+    if (row === undefined) this.#forget(id)
     else if (row.state === 'deleting') await this.#options.finishRemoval(row)
     else if (isServed(row)) await this.apply(id, { revoked })
   }
@@ -139,4 +177,9 @@ export class BackendChanges {
 /** Whether the back end should have a database: one that is neither being created nor removed. */
 export function isServed({ state }: DatabaseRow): boolean {
   return state === 'ready' || state === 'lost'
+}
+
+/** Returns the revoked access that includes both. */
+function getWidestAccess(a: RevokedAccess | null, b: RevokedAccess | null): RevokedAccess | null {
+  return a === 'all' || b === 'all' ? 'all' : (a ?? b)
 }

@@ -17,7 +17,6 @@ const SAMPLE_INTERVAL_MS = 15_000
 /** Name of the API token that the operator uses. */
 const OWNER_TOKEN = 'owner'
 
-/** Options of a {@link ControlPlane}. */
 export interface ControlPlaneOptions {
   readonly directory: string
   /** Whether acknowledged changes must survive a power failure. */
@@ -26,7 +25,6 @@ export interface ControlPlaneOptions {
   readonly organization: string
   /** Suffix of host names after `<database>-<organization>.`; null to address databases by path. */
   readonly domain: string | null
-  /** Version of the server. */
   readonly version: string
 }
 

@@ -8,10 +8,9 @@ import {
   type RevokedAccess,
 } from '@batonsql/server-common/backend'
 import { ApiError } from './api-error.ts'
-import { type ApplyOptions, BackendChanges, isServed } from './backend-changes.ts'
+import { type ApplyOptions, BackendChanges, isServed, type PendingChange } from './backend-changes.ts'
 import { forEachConcurrently } from './for-each-concurrently.ts'
 import { type DumpSource, loadDump } from './load-dump.ts'
-import type { PendingChange } from './pending-changes.ts'
 import { recordRemoval } from './record-removal.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } from './registry/rows.ts'
@@ -33,7 +32,6 @@ export const NEW_CONFIGURATION: DatabaseConfiguration = {
   allowedAwsVpcIds: [],
 }
 
-/** A database to create. */
 export interface NewDatabase {
   readonly organization: OrganizationRow
   readonly group: GroupRow
@@ -48,7 +46,6 @@ export interface NewDatabase {
   readonly onReady?: (row: DatabaseRow) => void
 }
 
-/** Dependencies of {@link Databases}. */
 export interface DatabasesOptions {
   readonly registry: Registry
   readonly backend: DatabaseBackend
@@ -79,7 +76,6 @@ export class Databases {
     return this.#changes.pending
   }
 
-  /** Whether a database accepts requests. */
   isReady({ id, state }: DatabaseRow): boolean {
     const readyAt = this.#delays.get(id)
     if (readyAt !== undefined && readyAt > performance.now()) return false
@@ -87,7 +83,6 @@ export class Databases {
     return state === 'ready'
   }
 
-  /** Stops retries. */
   stop(): void {
     this.#changes.stop()
   }
@@ -385,7 +380,6 @@ export class Databases {
   }
 }
 
-/** Returns the allowed addresses that a copy inherits from its source. */
 function getInheritedAddresses({
   configuration: { allowedIps, allowedAwsVpcIds },
 }: DatabaseRow): Pick<DatabaseConfiguration, 'allowedIps' | 'allowedAwsVpcIds'> {

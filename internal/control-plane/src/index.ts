@@ -1,4 +1,5 @@
 export { ApiError } from './api-error.ts'
+export type { PendingChange } from './backend-changes.ts'
 export {
   claimBackend,
   DEFAULT_GROUP,
@@ -8,7 +9,6 @@ export {
 } from './bootstrap.ts'
 export { ControlPlane } from './control-plane.ts'
 export { NEW_CONFIGURATION } from './databases.ts'
-export type { PendingChange } from './pending-changes.ts'
 export { newMember, newOrganization } from './registry/new-rows.ts'
 export { REGISTRY_FILE, Registry } from './registry/registry.ts'
 export type { DatabaseConfiguration, DatabaseRow, GroupRow, SnapshotRow, UserRow } from './registry/rows.ts'

@@ -11,7 +11,6 @@ export function getReplicaLocations(
   return [...new Set([...group.locations, ...replicas])].filter((location) => location !== group.primary)
 }
 
-/** Returns the locations of all replicas of a group's databases. */
 export function getGroupReplicaLocations(registry: Registry, group: string): readonly string[] {
   const rows = registry.databases.rows.filter((row) => row.group === group)
   const replicas = rows.flatMap((row) => row.replicas ?? [])

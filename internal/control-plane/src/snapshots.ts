@@ -14,7 +14,6 @@ import { shorten } from './rules/names.ts'
 const MAX_SNAPSHOTS = 50
 const NAME = /^[a-z0-9][a-z0-9-]{0,63}$/
 
-/** Dependencies of {@link Snapshots}. */
 export interface SnapshotsOptions {
   readonly registry: Registry
   readonly backend: DatabaseBackend
@@ -90,7 +89,6 @@ export class Snapshots {
     await this.#remove(this.get(database, name))
   }
 
-  /** Removes all snapshots of a database. */
   async removeAll(database: DatabaseId): Promise<void> {
     for (const row of this.list(database)) await this.#remove(row)
   }

@@ -163,7 +163,6 @@ export class Usage {
     return row?.state === 'creating' || row?.state === 'lost' ? undefined : row
   }
 
-  /** Returns the usage of a database. */
   getDatabaseUsage(id: DatabaseId, period: Period): UsageTotal {
     return this.getDatabaseUsages([id], period).get(id) ?? NO_USAGE
   }
@@ -188,23 +187,14 @@ export class Usage {
       (row) => row.organization === organization && (onlyGroup === null || row.group === onlyGroup),
     )
     const ids = rows.map(({ id }) => id)
-    if (onlyGroup !== null) {
-      const usages = [...this.getDatabaseUsages(ids, { from, to }).values()]
-      const sum = (key: keyof UsageTotal): number => usages.reduce((total, usage) => total + usage[key], 0)
-      return {
-        rowsRead: sum('rowsRead'),
-        rowsWritten: sum('rowsWritten'),
-        bytesSynced: sum('bytesSynced'),
-        storageBytes: sum('storageBytes'),
-      }
-    }
     const [total = NO_USAGE] = this.#registry.file.all<UsageTotal>(
       `SELECT coalesce(sum(rows_read), 0) AS rowsRead, coalesce(sum(rows_written), 0) AS rowsWritten,
          coalesce(sum(bytes_synced), 0) AS bytesSynced,
          (SELECT coalesce(sum(storage_bytes), 0) FROM usage_sample
-          WHERE database IN (SELECT value FROM json_each(?))) AS storageBytes
-       FROM usage_hour WHERE organization = ? AND hour >= ? AND hour <= ?`,
-      [JSON.stringify(ids), organization, Math.floor(from / HOUR_MS), Math.floor(to / HOUR_MS)],
+          WHERE database IN (SELECT value FROM json_each(?1))) AS storageBytes
+       FROM usage_hour WHERE organization = ?2 AND hour >= ?3 AND hour <= ?4
+         AND (?5 IS NULL OR database IN (SELECT value FROM json_each(?1)))`,
+      [JSON.stringify(ids), organization, Math.floor(from / HOUR_MS), Math.floor(to / HOUR_MS), onlyGroup],
     )
     return total
   }

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import type { DatabaseId, DatabaseSettings } from '@batonsql/server-common/backend'
+import type { DatabaseId, DatabaseSettings, QueryUsage } from '@batonsql/server-common/backend'
 import { type Permissions, PipelineFailure } from '@batonsql/server-common/hrana'
 import { getBuffers, type JsonText } from './protocol/json-text.ts'
 import { packWork } from './protocol/packed-work.ts'
@@ -10,7 +10,6 @@ import type {
   DatabaseToOpen,
   FromWorker,
   Reply,
-  StatementUsage,
   TableChanges,
   ToWorker,
   WorkerRequest,
@@ -62,10 +61,9 @@ export interface WorkerListener {
   /** Handles a request from the worker that concerns other databases. Never rejects. */
   onRequest(database: DatabaseId, request: WorkerRequest): Promise<Reply>
   /** Receives the usage of the worker's database. */
-  onUsage(database: DatabaseId, usage: readonly StatementUsage[]): void
+  onUsage(database: DatabaseId, usage: readonly QueryUsage[]): void
 }
 
-/** A cursor in flight. */
 export interface RunningCursor {
   readonly outcome: Promise<CallOutcome>
   /** Requests the next chunk. */

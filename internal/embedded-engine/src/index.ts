@@ -4,6 +4,7 @@ export {
   DatabaseWorker,
   NotBegunError,
   type RunningCursor,
+  type WorkerListener,
 } from './database-worker.ts'
 export { releaseFile } from './engine/database-files.ts'
 export { forbiddenError } from './engine/statement-checks.ts'
@@ -15,7 +16,6 @@ export type {
   CallWork,
   DatabaseToOpen,
   Reply,
-  StatementUsage,
   TableChanges,
   WorkerRequest,
 } from './protocol/worker-messages.ts'

@@ -17,5 +17,4 @@ declare global {
   }
 }
 
-/** The compiled engine. */
 export type EngineModule = WebAssembly.Module

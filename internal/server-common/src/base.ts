@@ -1,4 +1,3 @@
-export { type Clock, SYSTEM_CLOCK } from './base/clock.ts'
 export { DirectoryLock } from './base/directory-lock.ts'
 export { findFreePort } from './base/free-port.ts'
 export { isMissing } from './base/is-missing.ts'

@@ -1,5 +1,6 @@
 export { ALLOWED_FUNCTIONS, ALLOWED_TABLE_FUNCTIONS } from './sql/allowed-functions.ts'
 export { deferTransactions } from './sql/defer-transactions.ts'
+export { memoize } from './sql/memoize.ts'
 export {
   getKeyword,
   scanSql,

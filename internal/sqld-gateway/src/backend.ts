@@ -41,7 +41,6 @@ import { UsageCounts } from './usage-counts.ts'
 import type { StallTimes } from './writes/stall-detector.ts'
 import { WriteService } from './writes/write-service.ts'
 
-/** Options of a {@link SqldBackend}. */
 export interface SqldBackendOptions extends UpstreamOptions {
   /** Receives notices about the server of a database. */
   readonly onNotice: (id: DatabaseId, text: string) => void
@@ -192,7 +191,9 @@ export class SqldBackend implements DatabaseBackend {
   async #restartAll(): Promise<void> {
     // a replica would forward unfinished requests to the primary again
     const replicas = await this.#replicas.listStarted()
-    await Promise.all([this.#upstream, ...replicas].map((server) => server.restart()))
+    await Promise.all(
+      [this.#upstream, ...replicas.map(({ upstream }) => upstream)].map((server) => server.restart()),
+    )
   }
 
   /**
@@ -274,7 +275,7 @@ export class SqldBackend implements DatabaseBackend {
       if (this.#options.conditions.isDown(location)) return errorResponse(503, describeOutage(location))
       if (!this.#isReplicaLocation(location)) return errorResponse(404, `Namespace \`${id}\` doesn't exist`)
       const replica = await this.#replicas.get(location)
-      if (replica.detectExit())
+      if (replica.upstream.detectExit())
         this.#options.onNotice(id, `the replica in ${location} has exited; restarting it`)
       if (!(await replica.stillBlocks(id)))
         return await replica.streams.handle(id, { request, running }, getRules)
@@ -321,7 +322,7 @@ export class SqldBackend implements DatabaseBackend {
   async abandon(): Promise<void> {
     this.#writes.close()
     const replicas = await this.#replicas.listStarted()
-    await Promise.all([...replicas.map((replica) => replica.abandon()), this.#upstream.abandon()])
+    await Promise.all([...replicas.map(({ upstream }) => upstream.abandon()), this.#upstream.abandon()])
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -335,7 +336,6 @@ export class SqldBackend implements DatabaseBackend {
     this.#tokens.configure(id, settings.keys)
   }
 
-  /** Handles routes without a body. */
   async #handleWithoutBody(call: ClientRequest): Promise<ServiceResponse> {
     const response = await this.#upstream.send(call, null)
     const { method, path } = call.request

@@ -24,19 +24,10 @@ interface TrackedStream {
   readonly seenAt: number
 }
 
-/** Attributes of a stream, except its baton. */
 export type StreamAttributes = Pick<
   TrackedStream,
   'database' | 'mayWrite' | 'hasAttached' | 'attached' | 'writes'
 >
-
-/** Decides whether a response's stream may be continued. */
-export interface BatonGate {
-  /** Whether the stream may be continued. */
-  mayContinue(): boolean
-  /** Closes a stream that may not be continued. */
-  drop(baton: string): void
-}
 
 /**
  * Tracks which database each stream belongs to, and whether a sender with write permission has used it. The server itself
@@ -53,8 +44,12 @@ export class BatonBinding {
     return tracked?.database === database && (mayWrite || !tracked.mayWrite) ? tracked : undefined
   }
 
-  /** Creates a watcher that records the baton of a response, unless the stream may not be continued. */
-  createWatcher(attributes: StreamAttributes, gate: BatonGate): BodyWatcher {
+  /** Creates a watcher that records the baton of a response, or passes it to `close` if the stream may not be continued. */
+  createWatcher(
+    attributes: StreamAttributes,
+    mayContinue: () => boolean,
+    close: (baton: string) => void,
+  ): BodyWatcher {
     let head = ''
     return {
       onPart: (part) => {
@@ -64,8 +59,8 @@ export class BatonBinding {
         if (baton === null) return
         // records only the first baton
         head = head.padEnd(HEAD_LENGTH)
-        if (gate.mayContinue()) this.#remember(baton, { ...attributes, baton, seenAt: performance.now() })
-        else gate.drop(baton)
+        if (mayContinue()) this.#remember(baton, { ...attributes, baton, seenAt: performance.now() })
+        else close(baton)
       },
     }
   }
@@ -96,7 +91,6 @@ export class BatonBinding {
   }
 }
 
-/** Extracts the baton from the beginning of a response. */
 export function extractBaton(head: string): string | null {
   return HEAD.exec(head)?.[1] ?? null
 }

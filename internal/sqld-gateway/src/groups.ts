@@ -26,7 +26,6 @@ const DATABASES = join('sqld', 'dbs')
 const REMOVED_SUFFIX = '.removed'
 /** Suffix of a file that is being copied to another group's server. */
 const COPY_SUFFIX = '.copy'
-/** Block reason of a database that is being moved. */
 const MOVE_REASON = 'the database is being moved to another group'
 
 /** Prefix of notices about a database that libsql-server cannot open. */
@@ -36,13 +35,10 @@ const UNUSABLE_MESSAGE = 'libsql-server cannot use this database'
 export interface SqldGroupsOptions extends Omit<SqldBackendOptions, 'remote'> {
   /** Returns the group of a database; undefined if the database does not exist. */
   readonly findGroup: (id: DatabaseId) => string | undefined
-  /** Whether a group exists. */
   readonly hasGroup: (group: string) => boolean
-  /** Returns the locations of a group's replicas. */
   readonly getReplicaLocations: (group: string) => readonly string[]
 }
 
-/** What is known of a group. */
 interface GroupEntry {
   /** Its server; null until it is first needed. */
   server: Promise<SqldBackend> | null
@@ -78,11 +74,6 @@ export class SqldGroups implements DatabaseBackend {
   async start(): Promise<string> {
     const { sqldPath, directory } = this.#options
     await mkdir(directory, { recursive: true })
-    if (existsSync(join(directory, DATABASES)))
-      throw new Error(
-        'the data directory contains databases from an older version, which had one libsql-server for all groups: ' +
-          'dump them with that version and recreate them',
-      )
     return await readVersion(await findSqld(sqldPath === undefined ? {} : { sqldPath }))
   }
 

@@ -7,7 +7,6 @@ import {
 } from '@batonsql/server-common/backend'
 import type { Upstream } from './process/upstream.ts'
 
-/** Options of {@link UsageCounts}. */
 export interface UsageCountsOptions {
   /** Whether libsql-server was given by URL. */
   readonly isRemote: boolean
@@ -81,7 +80,6 @@ export class UsageCounts {
     }))
   }
 
-  /** Called when a database is removed. */
   forget(id: DatabaseId): void {
     this.#baseCounts.delete(id)
   }

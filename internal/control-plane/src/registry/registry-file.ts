@@ -1,8 +1,7 @@
-import { closeSync, existsSync, openSync, readSync, renameSync, writeSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import { IN_USE_MARK, loadSqliteModule, SQLITE_HEADER } from '@batonsql/server-common/base'
+import { loadSqliteModule } from '@batonsql/server-common/base'
 
-/** A value of a column. */
 export type RegistryValue = string | number | null
 
 /**
@@ -20,7 +19,6 @@ export class RegistryFile {
    */
   constructor(path: string, isDurable: boolean) {
     closeSync(openSync(path, 'a', 0o600))
-    restoreFile(path)
     this.#database = new (loadSqliteModule().DatabaseSync)(path)
     try {
       this.#database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${isDurable ? 'FULL' : 'OFF'}`)
@@ -35,7 +33,6 @@ export class RegistryFile {
     this.#prepare(sql).run(...values)
   }
 
-  /** Returns the rows of a query. */
   all<Row>(sql: string, values: readonly RegistryValue[] = []): readonly Row[] {
     return this.#prepare(sql).all(...values) as Row[]
   }
@@ -63,17 +60,4 @@ export class RegistryFile {
     this.#statements.set(sql, statement)
     return statement
   }
-}
-
-/**
- * Repairs a file from an earlier version, which marked the file and renamed its WAL while it was open, and did not undo this if the
- * process was killed. Renames the WAL first, because an unmarked file is expected to have its WAL next to it.
- */
-function restoreFile(path: string): void {
-  if (existsSync(`${path}.wal`)) renameSync(`${path}.wal`, `${path}-wal`)
-  const head = Buffer.alloc(IN_USE_MARK.length)
-  const file = openSync(path, 'r+')
-  readSync(file, head, 0, head.length, 0)
-  if (head.equals(IN_USE_MARK)) writeSync(file, SQLITE_HEADER, 0, SQLITE_HEADER.length, 0)
-  closeSync(file)
 }

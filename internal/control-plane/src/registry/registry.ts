@@ -14,7 +14,7 @@ import type {
   SnapshotRow,
   UserRow,
 } from './rows.ts'
-import { migrate } from './schema.ts'
+import { createTables } from './schema.ts'
 import { Table } from './table.ts'
 
 /** Name of the file in the data directory. */
@@ -66,7 +66,7 @@ export class Registry {
     if (isEmptyFile(join(directory, REGISTRY_FILE))) await rejectLostRegistry(directory, REGISTRY_FILE)
     const file = new RegistryFile(join(directory, REGISTRY_FILE), isDurable)
     try {
-      migrate(file)
+      createTables(file)
       const registry = new Registry(file)
       registry.#load()
       if (registry.databases.rows.length === 0) await rejectLostRegistry(directory, REGISTRY_FILE)
@@ -90,7 +90,6 @@ export class Registry {
     return this.#findSnapshot(compositeKey(database, name))
   }
 
-  /** Returns a user's API token by the token's name. */
   findToken(user: string, name: string): ApiTokenRow | undefined {
     return this.#findToken(compositeKey(user, name))
   }

@@ -1,5 +1,5 @@
 import type { KeyPair } from '@batonsql/server-common/auth'
-import type { DatabaseId } from '@batonsql/server-common/backend'
+import type { DatabaseId, DatabaseSettings } from '@batonsql/server-common/backend'
 import type { Scope } from '../rules/scopes.ts'
 
 // A field that is named after another row (`organization`, `user`, `group`, `database`) holds the id of that row, not its name or slug.
@@ -68,13 +68,7 @@ export interface GroupRow {
  */
 export type DatabaseState = 'creating' | 'ready' | 'deleting' | 'lost'
 
-/** Settings of a database. */
-export interface DatabaseConfiguration {
-  readonly sizeLimitBytes: number | null
-  readonly allowAttach: boolean
-  readonly blockReads: boolean
-  readonly blockWrites: boolean
-  readonly blockReason: string | null
+export interface DatabaseConfiguration extends Omit<DatabaseSettings, 'isSchema' | 'keys'> {
   readonly deleteProtection: boolean
   readonly allowedIps: readonly string[]
   readonly allowedAwsVpcIds: readonly string[]

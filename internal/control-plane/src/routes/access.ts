@@ -36,7 +36,6 @@ export function toRouteAccess(access: Access): RouteAccess {
   return { level: 'group', role: access === 'read' ? 'viewer' : 'member', scope: access }
 }
 
-/** The access that was granted to a caller. */
 export interface Grant {
   readonly caller: Caller
   /** The organization of the route, if it has one. */

@@ -73,7 +73,6 @@ function mint(call: Call): { row: ApiTokenRow; secret: string } {
   return { row, secret: call.plane.apiTokens.getSecret(row) }
 }
 
-/** Reads the scope of a new token from the request. */
 function readTokenScope(call: Call): Pick<ApiTokenRow, 'organization' | 'group' | 'scopes'> {
   const { registry } = call.plane
   const { organization: slug, group: groupName, scopes } = call.body(NewTokenBody)

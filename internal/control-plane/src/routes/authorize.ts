@@ -6,7 +6,6 @@ import type { Scope } from '../rules/scopes.ts'
 import type { Caller } from '../tokens/api-tokens.ts'
 import type { Grant, RouteAccess } from './access.ts'
 
-/** A request to authorize. */
 export interface AccessRequest {
   readonly access: Exclude<RouteAccess, { level: 'none' }>
   readonly caller: Caller

@@ -8,13 +8,11 @@ import type { Caller } from '../tokens/api-tokens.ts'
 import type { Grant } from './access.ts'
 import type { DumpStore } from './dump-store.ts'
 
-/** Dependencies of the routes. */
 export interface Platform {
   readonly plane: ControlPlane
   readonly dumps: DumpStore
   /** Host and port of the databases, such as `127.0.0.1:8080`. */
   readonly databaseOrigin: () => string
-  /** URL of this API. */
   readonly url: () => string
   /** How long a new database takes to become ready, in ms. */
   readonly readyDelayMs: number
@@ -72,7 +70,6 @@ export class Call {
     return this.#requiredGrant.group
   }
 
-  /** Returns a path parameter. */
   param(name: string): string {
     const value = this.request.params[name]
     if (value === undefined) throw new Error(`the path has no :${name}`)
@@ -98,7 +95,6 @@ export class Call {
     return row
   }
 
-  /** Like {@link database}, for a given name. */
   databaseByName(name: string): DatabaseRow {
     const row = this.plane.registry.findDatabase(this.organization.id, name)
     if (row === undefined || row.state === 'creating' || !this.#canAccess(row.group))
@@ -114,7 +110,6 @@ export class Call {
       : this.#accessibleGroup(this.plane.registry.groups.get(id))
   }
 
-  /** Like {@link group}, for a given name. */
   groupByName(name: string): GroupRow {
     return this.#accessibleGroup(this.plane.registry.findGroup(this.organization.id, name))
   }

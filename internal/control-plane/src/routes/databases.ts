@@ -14,7 +14,6 @@ import { limitBytes } from './read-body.ts'
 import { DATABASE, documented, ORGANIZATION, type Route, returns, undocumented } from './route.ts'
 import { databaseView, getHostname } from './views.ts'
 
-/** Default and maximum `limit` of a list, as in the service. */
 /** Maximum number of databases in a response, as of the service. */
 const MAX_LISTED = 1_000
 
@@ -191,7 +190,6 @@ function checkNameAvailable(call: Call, name: string): void {
     throw new ApiError(422, `database name ${name} is not available`)
 }
 
-/** The content of a new database, and the database that it is copied from. */
 interface Source {
   readonly source: NewDatabase['source']
   readonly parent?: DatabaseRow

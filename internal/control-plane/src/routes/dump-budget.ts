@@ -1,20 +1,9 @@
 import { ApiError } from '../api-error.ts'
 
-/** Limits the total size of the dumps that are being received or stored. */
-export class DumpBudget {
-  readonly #maxBytes: number
-  #usedBytes = 0
-
-  constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes
-  }
-
-  /** Takes bytes, or returns them if the number is negative. @throws ApiError 503 if the limit would be exceeded */
-  take(bytes: number): void {
-    if (bytes > 0 && this.#usedBytes + bytes > this.#maxBytes)
-      throw new ApiError(503, 'too many dumps are being received or are waiting to be used; try again later')
-    this.#usedBytes += bytes
-  }
+/** The total size of the dumps that are being received or stored, and its limit. */
+export interface DumpBudget {
+  readonly maxBytes: number
+  usedBytes: number
 }
 
 /** The share of one dump in a budget, initially empty. */
@@ -35,7 +24,10 @@ export class DumpShare {
   /** Changes the size of the share. @throws ApiError 503 as `take` does */
   resize(bytes: number): void {
     if (this.#isReleased) throw new Error('the share of the dump was released')
-    this.#budget.take(bytes - this.#bytes)
+    const change = bytes - this.#bytes
+    if (change > 0 && this.#budget.usedBytes + change > this.#budget.maxBytes)
+      throw new ApiError(503, 'too many dumps are being received or are waiting to be used; try again later')
+    this.#budget.usedBytes += change
     this.#bytes = bytes
   }
 

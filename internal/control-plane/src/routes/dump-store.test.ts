@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
-import { DumpBudget, DumpShare } from './dump-budget.ts'
+import { DumpShare } from './dump-budget.ts'
 import { DumpStore } from './dump-store.ts'
 
 const BASE_URL = 'http://127.0.0.1:1'
@@ -58,7 +58,7 @@ test('if an organization has more than 16 dumps, its oldest are removed; other o
 })
 
 test('the shared budget is enforced, and released bytes can be reused', () => {
-  const budget = new DumpBudget(10)
+  const budget = { maxBytes: 10, usedBytes: 0 }
   const [first, second] = [new DumpShare(budget), new DumpShare(budget)]
   first.take(6)
   expect(() => second.take(5)).toThrow('too many dumps')

@@ -2,9 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ApiError } from '../api-error.ts'
-import { DumpBudget, DumpShare } from './dump-budget.ts'
+import { type DumpBudget, DumpShare } from './dump-budget.ts'
 
-/** Maximum size of a dump, in bytes. */
 export const MAX_DUMP_BYTES = 256 * 1_024 ** 2
 const FETCH_TIMEOUT_MS = 60_000
 /** Limits of the stored dumps of one organization; when they are exceeded, the oldest dumps are removed. */
@@ -28,7 +27,7 @@ interface StoredDump {
 export class DumpStore {
   readonly #directory: string
   readonly #dumps = new Map<string, StoredDump>()
-  readonly #budget = new DumpBudget(MAX_TOTAL_BYTES)
+  readonly #budget: DumpBudget = { maxBytes: MAX_TOTAL_BYTES, usedBytes: 0 }
 
   private constructor(directory: string) {
     this.#directory = directory

@@ -5,7 +5,6 @@ import { ANY_READER } from './access.ts'
 import type { Call } from './call.ts'
 import { documented, ORGANIZATION_V2, type Route, returns, undocumented } from './route.ts'
 
-/** Descriptions by location code. */
 const Descriptions = v.record(v.string(), v.string())
 const Location = v.object({
   code: v.string(),

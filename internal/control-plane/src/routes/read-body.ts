@@ -1,7 +1,6 @@
 import { ApiError } from '../api-error.ts'
 import type { DumpShare } from './dump-budget.ts'
 
-/** Maximum size of a JSON body, in bytes. */
 const MAX_BODY_BYTES = 1_024 ** 2
 /** Maximum depth of a JSON body. */
 const MAX_DEPTH = 16

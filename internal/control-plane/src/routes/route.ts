@@ -38,7 +38,6 @@ type Handler = Route['handle']
 /** The method and the path of a route, such as `GET /v1/locations`. */
 export type Endpoint = `${Route['method']} ${string}`
 
-/** Creates a documented route. */
 export function documented(
   endpoint: Endpoint,
   access: Access,

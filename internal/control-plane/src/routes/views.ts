@@ -5,7 +5,6 @@ import type { Plan } from '../rules/plans.ts'
 import type { UsageTotal } from '../usage.ts'
 import type { Call } from './call.ts'
 
-/** Formats a time as ISO 8601. */
 export function formatTime(ms: number): string {
   return new Date(ms).toISOString()
 }

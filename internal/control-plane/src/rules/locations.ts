@@ -31,7 +31,6 @@ export function checkLocation(code: string): void {
   if (!isLocation(code)) throw new ApiError(400, `invalid location: ${code.slice(0, 40)}`)
 }
 
-/** Returns the provider of a location. */
 export function getProvider(code: string): string {
   return code.startsWith('aws-') ? 'aws' : 'local'
 }

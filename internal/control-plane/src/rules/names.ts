@@ -1,6 +1,5 @@
 import { ApiError } from '../api-error.ts'
 
-/** Maximum length of a label of a host name. */
 const MAX_LABEL_LENGTH = 63
 const NAME = /^[a-z0-9-]+$/
 /** A slug is the last part of the first label of a host name, so it cannot end with a dash. */
@@ -48,7 +47,6 @@ export function checkGroupName(name: string): void {
   }
 }
 
-/** Whether a text can be the slug of an organization. */
 export const isSlug = (text: string): boolean => SLUG.test(text)
 
 /** Returns the slug of a new organization. @throws ApiError if the name is not suitable */

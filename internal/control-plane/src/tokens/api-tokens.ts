@@ -4,10 +4,8 @@ import { ApiError } from '../api-error.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { ApiTokenRow, UserRow } from '../registry/rows.ts'
 
-/** A token to create. */
 export type NewApiToken = Pick<ApiTokenRow, 'name' | 'organization' | 'group' | 'scopes'>
 
-/** The user and the token of a request. */
 export interface Caller {
   readonly user: UserRow
   readonly token: ApiTokenRow

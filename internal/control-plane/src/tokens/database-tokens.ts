@@ -1,7 +1,6 @@
 import { signToken } from '@batonsql/server-common/auth'
 import type { DatabaseRow, GroupRow } from '../registry/rows.ts'
 
-/** Access level of a database token. */
 export type TokenAuthorization = 'full-access' | 'read-only'
 
 /** Permissions for the named tables; null for all tables. */

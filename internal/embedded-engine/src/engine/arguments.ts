@@ -1,7 +1,6 @@
 import { type EngineValue, ResultError } from '@batonsql/server-common/hrana'
 import { MAX_VALUE_BYTES } from './limits.ts'
 
-/** The arguments of a request. */
 export interface StatementArguments {
   readonly args: readonly EngineValue[]
   readonly namedArgs: readonly (readonly [name: string, value: EngineValue])[]

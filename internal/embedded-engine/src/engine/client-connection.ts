@@ -24,15 +24,12 @@ const UNDO_SAVEPOINT = 'baton_undone'
 /** Kinds of statements that are kept compiled in case they are repeated. */
 const CACHEABLE_KINDS: ReadonlySet<string> = new Set(['query', 'insert', 'change'])
 
-/** Permissions of a client for a statement. */
 export interface StatementPermissions {
   readonly write: boolean
   readonly tables: TableAuthorizer | null
 }
 
-/** Receives events of a connection. */
 export interface ConnectionEvents {
-  /** Whether changes are watched. */
   isWatched(): boolean
   /** Called when a transaction with the write lock has ended. @returns whether it has changed the database */
   hasCommitted(): boolean
@@ -93,7 +90,6 @@ export class ClientConnection implements Writer {
     return this.#engine
   }
 
-  /** Sets the number of the current call. */
   set call(call: number) {
     this.#engine.call = call
   }

@@ -1,48 +1,16 @@
-import {
-  type BatchStep,
-  type Dialect,
-  encodeError,
-  type Permissions,
-  type ResultError,
-} from '@batonsql/server-common/hrana'
-import { concat, type JsonText } from '../protocol/json-text.ts'
-import type { Database } from './database.ts'
+import { type Dialect, encodeError, type ResultError } from '@batonsql/server-common/hrana'
+import type { JsonText } from '../protocol/json-text.ts'
+import { ChunkedText, type TextOutput } from './chunked-text.ts'
 import type { StatementResult } from './result-encoder.ts'
-import type { CursorSink, Session } from './session.ts'
 import type { SqliteColumn } from './sqlite-connection.ts'
 
-const CHUNK_CHARACTERS = 64 * 1_024
-
-/** Receives a chunk of a cursor's text; resolves when the next is requested. @throws ClientDisconnectedError */
-export type CursorOutput = (text: JsonText) => Promise<void>
-
-/** The batch of a cursor. */
-export interface CursorProgram {
-  readonly steps: readonly BatchStep[]
-  readonly permissions: Permissions
-  /** Called when the batch was accepted. */
-  readonly onReady: () => void
-}
-
-/** Runs a batch as a cursor, whose entries are lines of JSON, sent in chunks. */
-export async function runCursor(
-  session: Session,
-  database: Database,
-  { steps, permissions, onReady }: CursorProgram,
-  output: CursorOutput,
-): Promise<void> {
-  const lines = new CursorLines(output, database.dialect)
-  await session.cursor(steps, permissions, lines, onReady)
-  await lines.end(database.dialect === 'cloud' ? null : database.replicationIndex)
-}
-
-class CursorLines implements CursorSink {
-  readonly #output: CursorOutput
+/** Writes the output of a cursor, as lines of JSON that are sent in chunks; every call waits for the reader. */
+export class CursorLines {
+  readonly #text: ChunkedText
   readonly #dialect: Dialect | null
-  #pending = ''
 
-  constructor(output: CursorOutput, dialect: Dialect | null) {
-    this.#output = output
+  constructor(output: TextOutput, dialect: Dialect | null) {
+    this.#text = new ChunkedText(output)
     this.#dialect = dialect
   }
 
@@ -50,11 +18,10 @@ class CursorLines implements CursorSink {
     await this.#addLine(`{"type":"step_begin","step":${step},"cols":${JSON.stringify(columns)}}`)
   }
 
+  /** Writes rows, one per line. */
   async writeRows(lines: JsonText): Promise<void> {
-    if (typeof lines === 'string') return await this.#add(lines)
-    const chunk = concat(this.#pending, lines)
-    this.#pending = ''
-    await this.#output(chunk)
+    if (typeof lines === 'string') await this.#text.add(lines)
+    else await this.#text.flush(lines)
   }
 
   async endStep({ affectedRowCount, lastInsertRowid }: StatementResult): Promise<void> {
@@ -69,19 +36,10 @@ class CursorLines implements CursorSink {
   }
 
   async end(replicationIndex: string | null): Promise<void> {
-    this.#pending += `{"type":"replication_index","replication_index":${replicationIndex}}\n`
-    await this.#output(this.#pending)
+    await this.#text.flush(`{"type":"replication_index","replication_index":${replicationIndex}}\n`)
   }
 
   async #addLine(text: string): Promise<void> {
-    await this.#add(`${text}\n`)
-  }
-
-  async #add(text: string): Promise<void> {
-    this.#pending += text
-    if (this.#pending.length < CHUNK_CHARACTERS) return
-    const chunk = this.#pending
-    this.#pending = ''
-    await this.#output(chunk)
+    await this.#text.add(`${text}\n`)
   }
 }

@@ -49,7 +49,6 @@ export class DatabaseFiles {
   readonly #descriptors = new Map<number, string>()
 
   readonly #isDurable: boolean
-  /** Whether the file's mark is on disk. */
   #isMarkSynced = false
   /** Whether the names of all files are on disk. A killed process may have left files whose names are not. */
   #areNamesSynced = false

@@ -1,23 +1,24 @@
 import type { DatabaseSettings, SchemaRole } from '@batonsql/server-common/backend'
-import type { Clock } from '@batonsql/server-common/base'
 import type { Dialect } from '@batonsql/server-common/hrana'
-import type { Statement } from '@batonsql/server-common/sql'
+import { memoize, type Statement } from '@batonsql/server-common/sql'
 import type { TableChanges } from '../protocol/worker-messages.ts'
+import type { TextOutput } from './chunked-text.ts'
 import { ClientConnection } from './client-connection.ts'
 import { CommitCounter } from './commit-counter.ts'
 import { MAIN_FILE } from './database-files.ts'
-import { type DumpOutput, writeDump } from './dump.ts'
+import { writeDump } from './dump.ts'
 import type { EngineInstance } from './engine-instance.ts'
 import { MAX_STORED_BYTES, MAX_VALUE_BYTES } from './limits.ts'
 import { SqliteConnection } from './sqlite-connection.ts'
-import { StatementParser } from './statement-parser.ts'
+import { parseChecked } from './statement-parser.ts'
 import { UsageMeter } from './usage-meter.ts'
 import { WriteLock } from './write-lock.ts'
 
 /** Number of connections that are kept for later clients. */
 const MAX_SPARE_CONNECTIONS = 4
+/** Longer SQL, such as a dump, is not kept parsed. */
+const MAX_CACHED_CHARACTERS = 10_000
 
-/** Options of a {@link Database}. */
 export interface DatabaseOptions {
   readonly id: string
   readonly settings: DatabaseSettings
@@ -28,7 +29,6 @@ export interface DatabaseOptions {
   readonly isDurable: boolean
   /** The number of commits when it was closed; null if that is unknown. */
   readonly lastIndex: bigint | null
-  readonly clock: Clock
   /** Called when a transaction that changed rows was committed, while `isWatched` is set. */
   onChanges(changes: readonly TableChanges[]): void
 }
@@ -40,13 +40,13 @@ export class Database {
   readonly dialect: Dialect | null
   readonly meter = new UsageMeter()
   readonly #engine: EngineInstance
-  readonly #parser: StatementParser
-  readonly #writeLock: WriteLock
+  /** Parses SQL text into statements. @throws ResultError for a syntax error */
+  readonly parse: (text: string) => readonly Statement[]
+  readonly #writeLock = new WriteLock()
   /** A connection without a database, where compiling a statement has no effect. */
   readonly #scratch: SqliteConnection
   readonly #isDurable: boolean
   readonly #onChanges: DatabaseOptions['onChanges']
-  /** Whether changes are reported. */
   isWatched = false
   readonly #commits: CommitCounter
   #settings: DatabaseSettings
@@ -55,15 +55,15 @@ export class Database {
   readonly #dumps = new Set<SqliteConnection>()
 
   constructor(engine: EngineInstance, options: DatabaseOptions) {
-    const { id, settings, role, dialect, clock } = options
+    const { id, settings, role, dialect } = options
     this.id = id
     this.role = role
     this.dialect = dialect
-    this.#parser = new StatementParser(dialect === 'sqld')
+    const check = (sql: string): string | null => this.#checkSyntax(sql)
+    this.parse = memoize((text) => parseChecked(text, check, dialect === 'sqld'), MAX_CACHED_CHARACTERS)
     this.#onChanges = (changes) => options.onChanges(changes)
     this.#engine = engine
     this.#settings = settings
-    this.#writeLock = new WriteLock(clock)
     this.#scratch = new SqliteConnection(engine, { name: '', file: ':memory:' })
     this.#isDurable = options.isDurable
     this.#commits = this.#createCommitCounter(options.lastIndex)
@@ -89,11 +89,6 @@ export class Database {
     return count === 0n ? null : String(count)
   }
 
-  /** Parses SQL text into statements. @throws ResultError for a syntax error */
-  parse(text: string): readonly Statement[] {
-    return this.#parser.parse(text, (sql) => this.#checkSyntax(sql))
-  }
-
   /** Returns a connection for a client, in its initial state. */
   connect(): ClientConnection {
     const settings = this.#settings
@@ -106,7 +101,7 @@ export class Database {
   }
 
   /** Writes the current state of the database as statements. */
-  async dump(call: number, preserveRowIds: boolean, output: DumpOutput): Promise<void> {
+  async dump(call: number, preserveRowIds: boolean, output: TextOutput): Promise<void> {
     const settings = this.#settings
     const connection = this.#spares.pop() ?? this.#openConfigured()
     connection.call = call

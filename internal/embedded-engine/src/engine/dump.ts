@@ -1,13 +1,9 @@
 import { scanSql } from '@batonsql/server-common/sql'
 import { toText } from '../protocol/json-text.ts'
+import { CHUNK_SIZE, ChunkedText, type TextOutput } from './chunked-text.ts'
 import { MAX_STORED_BYTES } from './limits.ts'
 import { type SqliteConnection, SqliteError, type SqliteStatement } from './sqlite-connection.ts'
 
-/** Receives a chunk of a dump; resolves when the next one is requested. */
-export type DumpOutput = (text: string) => Promise<void>
-
-/** Minimum size of a chunk, unless it is the last: in bytes for rows, in characters for the text that is sent. */
-const CHUNK_SIZE = 64 * 1_024
 const READ_GRANT = { write: false, configure: true } as const
 /** Possible names of a table's row id, in the order in which libsql-server tries them. */
 const ROW_IDS = ['rowid', 'oid', '_rowid_'] as const
@@ -25,7 +21,7 @@ const OTHER_OBJECTS = `SELECT name, sql FROM sqlite_schema WHERE type IN ('index
 export async function writeDump(
   engine: SqliteConnection,
   preserveRowIds: boolean,
-  output: DumpOutput,
+  output: TextOutput,
 ): Promise<void> {
   const text = new ChunkedText(output)
   await text.add('PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n')
@@ -170,25 +166,4 @@ function quote(name: string): string {
 
 function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`
-}
-
-/** Sends text in chunks. */
-class ChunkedText {
-  readonly #output: DumpOutput
-  #pending = ''
-
-  constructor(output: DumpOutput) {
-    this.#output = output
-  }
-
-  async add(text: string): Promise<void> {
-    this.#pending += text
-    if (this.#pending.length >= CHUNK_SIZE) await this.flush()
-  }
-
-  async flush(): Promise<void> {
-    const text = this.#pending
-    this.#pending = ''
-    await this.#output(text)
-  }
 }

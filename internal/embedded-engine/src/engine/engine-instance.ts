@@ -8,7 +8,6 @@ import type { TableAuthorizer } from './table-authorizer.ts'
 /** An address in the module's memory; 0 for none. */
 export type Pointer = number
 
-/** Permissions of a statement. */
 export interface Grant {
   readonly write: boolean
   /** @default false */
@@ -92,7 +91,6 @@ export interface ChangeWatcher {
   onCommit(): void
 }
 
-/** Dependencies of an engine. */
 export interface EngineDependencies {
   readonly files: DatabaseFiles
   readonly state: SharedCallState
@@ -166,7 +164,6 @@ export class EngineInstance {
     return this.#bytes.toString('utf8', at, this.#bytes.indexOf(0, at))
   }
 
-  /** Returns the text of `length` bytes at an address. */
   readText(at: Pointer, length: number): string {
     return this.#bytes.toString('utf8', at, at + length)
   }

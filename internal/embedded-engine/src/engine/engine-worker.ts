@@ -23,7 +23,6 @@ if (!freesMachineCode) keepMachineCode()
 const state = new SharedCallState(memory)
 /** Reused for one database after another. It is replaced if it is no longer reusable when a database is opened again after a failure. */
 let instance = new ErasableInstance(module)
-/** The assigned database, and what is open of it. */
 let assignedDatabase: DatabaseToOpen | null = null
 let openDatabase: OpenDatabase | null = null
 let isWatched = false

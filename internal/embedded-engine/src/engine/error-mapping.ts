@@ -66,7 +66,6 @@ export function toResultError({ code, message, offset }: SqliteError): ResultErr
     : new ResultError('SQL_INPUT_ERROR', `SQL input error: ${message} (at offset ${offset})`)
 }
 
-/** A syntax error. */
 export interface SyntaxProblem {
   readonly error: ResultError
   /** Whether the statement is merely incomplete, which the service ignores unless it is the first of the SQL text. */

@@ -1,7 +1,5 @@
 import type { DatabaseSettings } from '@batonsql/server-common/backend'
-import { SYSTEM_CLOCK } from '@batonsql/server-common/base'
-import { PipelineFailure, ResultError } from '@batonsql/server-common/hrana'
-import type { JsonText } from '../protocol/json-text.ts'
+import { decodeCursorBody, PipelineFailure, ResultError } from '@batonsql/server-common/hrana'
 import { unpackRequest, unpackStep } from '../protocol/packed-work.ts'
 import type { SharedCallState } from '../protocol/shared-call-state.ts'
 import {
@@ -14,14 +12,14 @@ import {
   type TableChanges,
   type WorkerRequest,
 } from '../protocol/worker-messages.ts'
+import type { TextOutput } from './chunked-text.ts'
 import { FileClaimError } from './claim-file.ts'
 import { ClientDisconnectedError } from './client-connection.ts'
-import { type CursorProgram, runCursor } from './cursor.ts'
+import { CursorLines } from './cursor.ts'
 import { Database } from './database.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
 import type { ErasableInstance } from './erasable-instance.ts'
-import { decodeMigration } from './migration-program.ts'
 import { runPipeline } from './pipeline.ts'
 import { dryRunMigration, runMigration } from './run-migration.ts'
 import { Session } from './session.ts'
@@ -33,6 +31,7 @@ const CLIENT_DISCONNECTED = 499
 
 const EMPTY_RESULTS = { type: 'results', text: '', isClosed: true } as const
 
+type CursorCall = Extract<StreamCall, { readonly type: 'cursor' }>
 type MigrationCall = Extract<StreamCall, { readonly type: 'migration' }>
 
 /** Dependencies that all databases of a worker share. */
@@ -41,7 +40,6 @@ export interface WorkerDependencies {
   readonly instance: () => ErasableInstance
   readonly state: SharedCallState
   readonly send: (message: FromWorker) => void
-  /** Ends the worker. */
   readonly fail: (error: unknown) => never
 }
 
@@ -70,7 +68,7 @@ export class OpenDatabase {
     try {
       this.#engine = new EngineInstance(dependencies.instance(), { ...dependencies, files: this.#files })
       const onChanges = (changes: readonly TableChanges[]): void => this.#send({ type: 'changes', changes })
-      this.#database = new Database(this.#engine, { ...database, clock: SYSTEM_CLOCK, onChanges })
+      this.#database = new Database(this.#engine, { ...database, onChanges })
     } catch (error) {
       this.#files.closeAll()
       this.#files.release()
@@ -177,7 +175,7 @@ export class OpenDatabase {
   }
 
   async #run(session: Session, message: StreamCall): Promise<CallOutcome> {
-    const { call, permissions } = message
+    const { call } = message
     const database = this.#database
     switch (message.type) {
       case 'pipeline':
@@ -188,7 +186,7 @@ export class OpenDatabase {
           )),
         }
       case 'cursor':
-        await this.#cursor(session, call, { steps: message.steps.map(unpackStep), permissions })
+        await this.#cursor(session, message)
         return { ...EMPTY_RESULTS, isClosed: false }
       case 'dump':
         this.#send({ type: 'cursor-begin', call })
@@ -206,16 +204,19 @@ export class OpenDatabase {
     }
   }
 
-  async #cursor(session: Session, call: number, batch: Omit<CursorProgram, 'onReady'>): Promise<void> {
+  async #cursor(session: Session, { call, steps, permissions }: CursorCall): Promise<void> {
+    const { dialect } = this.#database
     let hasBegun = false
     const onReady = (): void => {
       hasBegun = true
       this.#send({ type: 'cursor-begin', call })
     }
     try {
-      await session.runExclusively(call, () =>
-        runCursor(session, this.#database, { ...batch, onReady }, this.#createOutput(call, session)),
-      )
+      await session.runExclusively(call, async () => {
+        const lines = new CursorLines(this.#createOutput(call, session), dialect)
+        await session.cursor(steps.map(unpackStep), permissions, lines, onReady)
+        await lines.end(dialect === 'cloud' ? null : this.#database.replicationIndex)
+      })
     } catch (error) {
       // the client received the baton in the first line, so the stream can be continued
       if (!(error instanceof ClientDisconnectedError && hasBegun)) throw error
@@ -226,7 +227,7 @@ export class OpenDatabase {
   async #migrate(session: Session, { call, job, program, isDryRun }: MigrationCall): Promise<string> {
     const run = async (): Promise<unknown> =>
       isDryRun
-        ? await dryRunMigration(session, decodeMigration(program))
+        ? await dryRunMigration(session, decodeCursorBody(program).steps)
         : await runMigration(session, this.#database, { text: program, job })
     try {
       await session.runExclusively(call, run)
@@ -253,7 +254,7 @@ export class OpenDatabase {
    * Returns a function that sends text and waits until more is requested.
    * @throws ClientDisconnectedError if the client has disconnected
    */
-  #createOutput(call: number, session: Session): (text: JsonText) => Promise<void> {
+  #createOutput(call: number, session: Session): TextOutput {
     return async (text) => {
       if (!this.#state.isAbandoned(call)) {
         this.#send({ type: 'cursor-lines', call, text })

@@ -11,7 +11,6 @@ import type { Database } from './database.ts'
 import { checkNoTransaction, migrateSchema, type ProgramRequest } from './schema-requests.ts'
 import type { BatchOutcome, Session } from './session.ts'
 
-/** The outcome of a pipeline. */
 export interface PipelineOutcome {
   /** JSON array of the results. */
   readonly text: JsonText

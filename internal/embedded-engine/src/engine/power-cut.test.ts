@@ -1,6 +1,5 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { SYSTEM_CLOCK } from '@batonsql/server-common/base'
 import { expect, onTestFinished, test } from 'vitest'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { loadEngineModule } from '../engine-module.ts'
@@ -45,7 +44,6 @@ async function open(path: string, isDurable: boolean) {
     lastIndex: null,
     dialect: null,
     isDurable,
-    clock: SYSTEM_CLOCK,
     onChanges: () => {},
   })
   return { connection: database.connect(), onDisk }

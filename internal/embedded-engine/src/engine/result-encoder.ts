@@ -1,7 +1,6 @@
 import { concat, type JsonText } from '../protocol/json-text.ts'
 import type { SqliteColumn } from './sqlite-connection.ts'
 
-/** The result of a statement. */
 export interface StatementResult {
   readonly columns: readonly SqliteColumn[]
   /** JSON of each row, with commas between them. */

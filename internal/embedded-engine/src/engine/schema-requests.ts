@@ -5,7 +5,6 @@ import { MigrationError, toMigration } from './migration-program.ts'
 import { dryRunMigration } from './run-migration.ts'
 import type { Session, Step } from './session.ts'
 
-/** A request that executes statements. */
 export type ProgramRequest = Extract<PipelineRequest, { readonly type: 'execute' | 'batch' | 'sequence' }>
 
 /**
@@ -26,13 +25,10 @@ export async function migrateSchema(
     throw rejectMigration('Interactive transactions are not allowed against a schema', request)
   try {
     const program = toMigration(
-      steps.map(({ statement, request: { args, namedArgs } }, index) => ({
-        statement,
-        args,
-        namedArgs,
+      steps.map((step, index) => ({
+        ...step,
         condition: request.type === 'batch' ? (request.steps[index] as BatchStep).condition : null,
       })),
-      request.type !== 'sequence',
     )
     session.checkBlocked(steps)
     // on a separate connection, because the dry run changes settings

@@ -1,5 +1,6 @@
 import {
   type BatchStep,
+  encodeCursorBody,
   formatInternalMessage,
   INTERNAL_PERMISSIONS,
   type Permissions,
@@ -21,17 +22,13 @@ import {
   type StatementPermissions,
 } from './client-connection.ts'
 import { checkCondition, evaluateCondition } from './condition.ts'
+import type { CursorLines } from './cursor.ts'
 import type { Database } from './database.ts'
 import type { Attachment } from './database-files.ts'
-import {
-  type ClientMigration,
-  encodeMigration,
-  MigrationError,
-  type MigrationProgram,
-} from './migration-program.ts'
+import { type Migration, MigrationError } from './migration-program.ts'
 import { encodeResult, type StatementResult } from './result-encoder.ts'
 import { changesSchema } from './schema-change.ts'
-import type { SqliteColumn, SqliteConnection } from './sqlite-connection.ts'
+import type { SqliteConnection } from './sqlite-connection.ts'
 import {
   attachTarget,
   checkBlocked,
@@ -50,7 +47,6 @@ const MAX_RESPONSE_BYTES = 10_000_000
 const PAUSE_AFTER_MS = 20
 /** Maximum number of databases that a session can attach, including those it has detached since. */
 const MAX_ATTACHED = 10
-/** Size of a chunk of a cursor. */
 const CURSOR_CHUNK_BYTES = 64 * 1_024
 
 /** A statement of a program with its arguments. */
@@ -75,15 +71,6 @@ export interface BatchOutcome {
   readonly errors: readonly (ResultError | null)[]
 }
 
-/** Receives the output of a cursor; every call waits for the reader. */
-export interface CursorSink {
-  beginStep(step: number, columns: readonly SqliteColumn[]): Promise<void>
-  /** Receives rows, one per line. */
-  writeRows(lines: JsonText): Promise<void>
-  endStep(result: StatementResult): Promise<void>
-  failStep(step: number, error: ResultError): Promise<void>
-}
-
 /** A client's session: its connection and the programs that run on it. */
 export class Session {
   readonly #database: Database
@@ -97,7 +84,6 @@ export class Session {
   /** Copies of databases that were attached. */
   readonly #attached: Attachment[] = []
   #isClosed = false
-  /** Number of the current call. */
   #call = 0
 
   /** @param texts SQL text that the client has stored */
@@ -214,7 +200,7 @@ export class Session {
   async cursor(
     steps: readonly BatchStep[],
     permissions: Permissions,
-    sink: CursorSink,
+    sink: CursorLines,
     onReady: () => void,
   ): Promise<void> {
     const prepared = await this.prepareBatch(steps, 3, permissions)
@@ -344,20 +330,18 @@ export class Session {
    * Executes the statements of a migration in the open transaction. @returns their results as JSON; null for those whose condition is
    * not met @throws MigrationError for the first that fails
    */
-  async runMigration(
-    { steps }: MigrationProgram,
-    permissions: Permissions,
-  ): Promise<readonly (JsonText | null)[]> {
+  async runMigration(steps: Migration, permissions: Permissions): Promise<readonly (JsonText | null)[]> {
     const results: (JsonText | null)[] = []
-    for (const [index, { sql, args, namedArgs, condition }] of steps.entries()) {
+    for (const [index, { statement, condition }] of steps.entries()) {
+      const sql = statement.sql ?? ''
       results.push(null)
       // without the transaction, later statements would be committed individually
       if (this.#connection.takeTimeout() || this.isAutocommit)
         throw MigrationError.fromStep(index, transactionTimeout(), sql)
       if (!this.#isConditionTrue(condition, results)) continue
       try {
-        const step = this.#toStep({ sql, sqlId: null, args, namedArgs })
-        results[index] = encodeResult(await this.#runStep(step, MAX_RESPONSE_BYTES, permissions), null)
+        const result = await this.#runStep(this.#toStep(statement), MAX_RESPONSE_BYTES, permissions)
+        results[index] = encodeResult(result, null)
       } catch (error) {
         throw error instanceof ResultError ? MigrationError.fromStep(index, error, sql) : error
       }
@@ -389,8 +373,8 @@ export class Session {
   }
 
   /** Migrates the children of this schema database, and then the database itself. @returns its error; null on success */
-  migrate(program: ClientMigration): Promise<string | null> {
-    return this.withPreemption(() => this.#host.migrate(encodeMigration(program)))
+  migrate(steps: Migration): Promise<string | null> {
+    return this.withPreemption(() => this.#host.migrate(encodeCursorBody({ baton: null, steps })))
   }
 
   #toStep(request: StatementRequest): Step {
@@ -427,7 +411,7 @@ export class Session {
   async #streamStep(
     step: Step,
     index: number,
-    { sink, permissions }: { readonly sink: CursorSink; readonly permissions: Permissions },
+    { sink, permissions }: { readonly sink: CursorLines; readonly permissions: Permissions },
   ): Promise<void> {
     const run = await this.#prepare(step, permissions)
     try {
@@ -478,7 +462,6 @@ export class Session {
     }
   }
 
-  /** Converts engine errors to errors for the client. */
   #withClientErrors<T>(permissions: Permissions, run: () => T): T {
     try {
       return run()

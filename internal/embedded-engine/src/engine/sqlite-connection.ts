@@ -16,7 +16,6 @@ const LONG_TEXT_BYTES = 32 * 1_024
 const COUNTER_ROWS_READ = 1025
 const COUNTER_ROWS_WRITTEN = 1026
 
-/** An error of the engine. */
 export class SqliteError extends Error {
   /** SQLite's extended result code. */
   readonly code: number
@@ -50,7 +49,6 @@ export interface SqliteRows {
   readonly isDone: boolean
 }
 
-/** How rows are read. */
 export interface RowsOptions {
   /** Rows are returned as soon as their lines, or their size, exceed this limit, in bytes. */
   readonly limitBytes: number
@@ -60,7 +58,6 @@ export interface RowsOptions {
   readonly maxValueBytes: number
 }
 
-/** Options of a connection. */
 export interface ConnectionOptions {
   /** The value of `libsql_server_database_name()`. */
   readonly name: string
@@ -68,7 +65,6 @@ export interface ConnectionOptions {
   readonly file: string
 }
 
-/** A connection of the engine to its database. */
 export class SqliteConnection {
   readonly #engine: EngineInstance
   readonly #pointer: Pointer
@@ -150,12 +146,10 @@ export class SqliteConnection {
     return this.#engine.readCString(this.#engine.api.sqlite3_errmsg(this.#pointer))
   }
 
-  /** Called when a statement was finalized. */
   forget(statement: SqliteStatement): void {
     this.#statements.delete(statement)
   }
 
-  /** Runs a function of the engine for the current call. */
   runForCall<T>(run: () => T): T {
     return this.#engine.runForCall(this.call, run)
   }
@@ -182,7 +176,6 @@ export class SqliteConnection {
     }
   }
 
-  /** Returns the error of the last call. */
   lastError(): SqliteError {
     const { api } = this.#engine
     const code = api.sqlite3_extended_errcode(this.#pointer)
@@ -221,7 +214,6 @@ export class SqliteConnection {
     this.#engine.api.sqlite3_interrupt(this.#pointer)
   }
 
-  /** Closes the connection and its statements. */
   close(): void {
     for (const statement of this.#statements) statement.finalize()
     this.watch(null)

@@ -65,7 +65,6 @@ export function toClientError(error: unknown, permissions: Permissions, database
   return error instanceof SqliteError ? toResultError(error) : error
 }
 
-/** Returns the name of the database that a statement attaches. */
 export function attachTarget(statement: Statement): string {
   return unquoteIdentifier(statement.sql, getTargetToken(statement)) ?? ''
 }

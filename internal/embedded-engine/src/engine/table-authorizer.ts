@@ -58,7 +58,6 @@ export class TableAuthorizer {
     this.#replaces = replaces
   }
 
-  /** Whether all tables may be read. */
   get mayReadAll(): boolean {
     return this.#allows('data_read', null)
   }
@@ -88,7 +87,6 @@ export class TableAuthorizer {
     this.#createdIndex = ''
   }
 
-  /** Whether an action is allowed on a table. */
   allows(action: TableAction, table: string): boolean {
     return this.#allows(action, foldCase(table))
   }

@@ -1,4 +1,4 @@
-import type { StatementUsage } from '../protocol/worker-messages.ts'
+import type { QueryUsage } from '@batonsql/server-common/backend'
 
 /** Statements are counted together if they begin with the same text of this length. */
 const MAX_TEXT_CHARACTERS = 1_000
@@ -19,7 +19,7 @@ export class UsageMeter {
   }
 
   /** Returns the counts since the last call. */
-  take(): readonly StatementUsage[] {
+  take(): readonly QueryUsage[] {
     if (this.#statements.size === 0) return []
     const usage = [...this.#statements].map(([query, counts]) => ({ query, ...counts }))
     this.#statements.clear()

@@ -1,5 +1,4 @@
-import { TestClock } from '@batonsql/server-common/test-clock'
-import { expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { WriteLock, type Writer } from './write-lock.ts'
 
 class TestWriter implements Writer {
@@ -11,9 +10,11 @@ class TestWriter implements Writer {
   }
 }
 
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
+afterEach(() => void vi.useRealTimers())
+
 function setUp() {
-  const clock = new TestClock()
-  const lock = new WriteLock(clock)
+  const lock = new WriteLock()
   const [a, b, c] = [new TestWriter(), new TestWriter(), new TestWriter()]
   const order: string[] = []
   const wait = (name: string, writer: Writer): void => {
@@ -21,7 +22,7 @@ function setUp() {
     if (acquired === null) order.push(name)
     else void acquired.then(() => order.push(name))
   }
-  return { clock, lock, a, b, c, order, wait }
+  return { lock, a, b, c, order, wait }
 }
 
 const microtasks = () => new Promise((resolve) => setImmediate(resolve))
@@ -42,51 +43,51 @@ test('the lock passes to waiters in the order of arrival', async () => {
 })
 
 test('a holder with a waiter loses the lock 5 s after it acquired it, regardless of when the waiter arrived', async () => {
-  const { clock, lock, a, b, order, wait } = setUp()
+  const { lock, a, b, order, wait } = setUp()
   wait('a', a)
-  clock.advance(3_000)
+  vi.advanceTimersByTime(3_000)
   wait('b', b)
-  clock.advance(1_999)
+  vi.advanceTimersByTime(1_999)
   expect(a.preemptions).toBe(0)
-  clock.advance(1)
+  vi.advanceTimersByTime(1)
   await microtasks()
   expect([a.preemptions, order]).toEqual([1, ['a', 'b']])
   expect([lock.isHeldBy(a), lock.isHeldBy(b)]).toEqual([false, true])
 })
 
 test('without a waiter the lock is not preempted; a waiter that arrives after 5 s gets the lock at once', async () => {
-  const { clock, a, b, order, wait } = setUp()
+  const { a, b, order, wait } = setUp()
   wait('a', a)
-  clock.advance(60_000)
+  vi.advanceTimersByTime(60_000)
   expect(a.preemptions).toBe(0)
   wait('b', b)
-  clock.advance(0)
+  vi.advanceTimersByTime(0)
   await microtasks()
   expect([a.preemptions, order]).toEqual([1, ['a', 'b']])
 })
 
 test('a holder with a running request is preempted only once the request has ended', async () => {
-  const { clock, lock, a, b, order, wait } = setUp()
+  const { lock, a, b, order, wait } = setUp()
   wait('a', a)
   a.isRunning = true
   wait('b', b)
-  clock.advance(9_000)
+  vi.advanceTimersByTime(9_000)
   expect(a.preemptions).toBe(0)
   a.isRunning = false
   lock.onRequestEnd(a)
-  clock.advance(0)
+  vi.advanceTimersByTime(0)
   await microtasks()
   expect([a.preemptions, order]).toEqual([1, ['a', 'b']])
 })
 
 test('a canceled waiter is rejected and skipped, and its timer preempts no holder', async () => {
-  const { clock, lock, a, b, c, order, wait } = setUp()
+  const { lock, a, b, c, order, wait } = setUp()
   wait('a', a)
   const acquired = lock.acquire(b)
   lock.cancel(b, new Error('aborted'))
   await expect(acquired).rejects.toThrow('aborted')
   lock.cancel(b, new Error('no longer waiting'))
-  clock.advance(6_000)
+  vi.advanceTimersByTime(6_000)
   expect(a.preemptions).toBe(0)
   wait('c', c)
   lock.release(a)
@@ -95,15 +96,15 @@ test('a canceled waiter is rejected and skipped, and its timer preempts no holde
 })
 
 test('each holder has its own limit of 5 s', async () => {
-  const { clock, a, b, c, order, wait } = setUp()
+  const { a, b, c, order, wait } = setUp()
   wait('a', a)
   wait('b', b)
   wait('c', c)
-  clock.advance(5_000)
+  vi.advanceTimersByTime(5_000)
   await microtasks()
-  clock.advance(4_999)
+  vi.advanceTimersByTime(4_999)
   expect([a.preemptions, b.preemptions]).toEqual([1, 0])
-  clock.advance(1)
+  vi.advanceTimersByTime(1)
   await microtasks()
   expect([b.preemptions, order]).toEqual([1, ['a', 'b', 'c']])
 })

@@ -1,5 +1,3 @@
-import type { Clock } from '@batonsql/server-common/base'
-
 /** A connection that can hold the write lock. */
 export interface Writer {
   /** Whether a request of the writer is being executed, in which case it keeps the lock. */
@@ -22,15 +20,10 @@ interface Waiter {
  * otherwise it is preempted 5 seconds after it acquired the lock.
  */
 export class WriteLock {
-  readonly #clock: Clock
   readonly #waiting: Waiter[] = []
   #holder: Writer | null = null
   #heldSince = 0
-  #cancelTimer: (() => void) | null = null
-
-  constructor(clock: Clock) {
-    this.#clock = clock
-  }
+  #timer: NodeJS.Timeout | null = null
 
   isHeldBy(writer: Writer): boolean {
     return this.#holder === writer
@@ -55,7 +48,6 @@ export class WriteLock {
     if (index >= 0) this.#waiting.splice(index, 1)[0]?.reject(reason)
   }
 
-  /** Releases the lock. */
   release(writer: Writer): void {
     if (this.#holder === writer) this.#handOver()
   }
@@ -67,12 +59,12 @@ export class WriteLock {
 
   #grantTo(writer: Writer): void {
     this.#holder = writer
-    this.#heldSince = this.#clock.now()
+    this.#heldSince = performance.now()
   }
 
   #handOver(): void {
-    this.#cancelTimer?.()
-    this.#cancelTimer = null
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
     this.#holder = null
     const next = this.#waiting.shift()
     if (next === undefined) return
@@ -82,15 +74,15 @@ export class WriteLock {
   }
 
   #startTimer(): void {
-    if (this.#cancelTimer !== null) return
-    const remaining = this.#heldSince + MAX_HOLD_MS - this.#clock.now()
-    this.#cancelTimer = this.#clock.after(Math.max(0, remaining), () => {
-      this.#cancelTimer = null
+    if (this.#timer !== null) return
+    const remaining = this.#heldSince + MAX_HOLD_MS - performance.now()
+    this.#timer = setTimeout(() => {
+      this.#timer = null
       const holder = this.#holder
       // a holder with a running request is preempted when the request ends
       if (holder === null || holder.isRunning || this.#waiting.length === 0) return
       holder.onPreempted()
       this.#handOver()
-    })
+    }, remaining).unref()
   }
 }

@@ -40,7 +40,6 @@ export class SharedCallState {
     return Atomics.load(this.#cells, EXECUTION_CELL)
   }
 
-  /** Whether the current call must be interrupted. */
   get isInterrupted(): boolean {
     const call = this.current
     return (

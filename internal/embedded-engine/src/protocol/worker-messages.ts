@@ -1,4 +1,4 @@
-import type { DatabaseId, DatabaseSettings, SchemaRole } from '@batonsql/server-common/backend'
+import type { DatabaseId, DatabaseSettings, QueryUsage, SchemaRole } from '@batonsql/server-common/backend'
 import type {
   BatchStep,
   Condition,
@@ -10,7 +10,6 @@ import type {
 } from '@batonsql/server-common/hrana'
 import type { JsonText } from './json-text.ts'
 
-/** Start parameters of a worker. */
 export interface WorkerStart {
   readonly module: WebAssembly.Module
   /** Whether this process was started with `--wasm-code-gc`. */
@@ -19,7 +18,6 @@ export interface WorkerStart {
   readonly state: SharedArrayBuffer
 }
 
-/** A message from the server to a worker. */
 export type ToWorker =
   | ({ readonly type: 'open' } & DatabaseToOpen)
   | { readonly type: 'settings'; readonly settings: DatabaseSettings }
@@ -42,7 +40,6 @@ export type ToWorker =
   /** Closes all connections, which checkpoints the WAL unless the disk is full, and exits. */
   | { readonly type: 'shut-down' }
 
-/** The database that a worker opens. */
 export interface DatabaseToOpen {
   readonly id: DatabaseId
   readonly path: string
@@ -55,7 +52,6 @@ export interface DatabaseToOpen {
   readonly lastIndex: bigint | null
 }
 
-/** The work of a call. */
 export type CallWork =
   | { readonly type: 'pipeline'; readonly requests: readonly PipelineRequest[]; readonly version: 2 | 3 }
   | { readonly type: 'cursor'; readonly steps: readonly BatchStep[] }
@@ -64,7 +60,7 @@ export type CallWork =
   | {
       readonly type: 'migration'
       readonly job: number
-      /** A `MigrationProgram` as text. */
+      /** The migration as the body of a cursor. */
       readonly program: string
       readonly isDryRun: boolean
     }
@@ -89,13 +85,11 @@ export type PackedRequest =
   | Exclude<PipelineRequest, { readonly type: 'batch' }>
   | { readonly type: 'batch'; readonly steps: readonly PackedStep[] }
 
-/** The work of a call, as it is sent to a worker. */
 export type PackedWork =
   | Exclude<CallWork, { readonly type: 'pipeline' | 'cursor' }>
   | { readonly type: 'pipeline'; readonly requests: readonly PackedRequest[]; readonly version: 2 | 3 }
   | { readonly type: 'cursor'; readonly steps: readonly PackedStep[] }
 
-/** A call on a stream. */
 export type StreamCall = PackedWork & {
   readonly call: number
   readonly stream: number
@@ -126,7 +120,6 @@ export const NOT_ATTACHABLE = 'not allowed'
  */
 export type Reply = string | null | { readonly internalError: string }
 
-/** The outcome of a call: text for the client, or the error. */
 export type CallOutcome =
   /** `isClosed`: whether the stream was closed. */
   | { readonly type: 'results'; readonly text: JsonText; readonly isClosed: boolean }
@@ -147,14 +140,6 @@ export interface TableChanges {
   update: number
 }
 
-/** The rows read and written by all statements whose SQL begins with the same text: `query` is at most 1,000 characters of it. */
-export interface StatementUsage {
-  readonly query: string
-  readonly rowsRead: number
-  readonly rowsWritten: number
-}
-
-/** A message from a worker to the server. */
 export type FromWorker =
   | { readonly type: 'ready'; readonly sqliteVersion: string }
   /** The database was closed. `isReusable`: the worker takes little memory, so that it may be given another. */
@@ -163,8 +148,8 @@ export type FromWorker =
       readonly type: 'outcome'
       readonly call: number
       readonly outcome: CallOutcome
-      /** Usage since the last outcome that the worker sent. */
-      readonly usage: readonly StatementUsage[]
+      /** Usage since the last outcome that the worker sent; `query` is at most 1,000 characters of the SQL. */
+      readonly usage: readonly QueryUsage[]
     }
   /** A transaction that changed rows was committed; sent only to watchers, before the outcome of its call. */
   | { readonly type: 'changes'; readonly changes: readonly TableChanges[] }

@@ -1,12 +1,9 @@
 import { isIP } from 'node:net'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '../http/service-request.ts'
 
-/** The checked parts of a request. */
 type Headers = Pick<ServiceRequest, 'headers'>
 
-/** Options of an {@link AccessPolicy}. */
 export interface AccessOptions {
-  /** Address that the server listens on. */
   readonly listenHost: string
   /** Maps host names to databases. */
   readonly domains: Readonly<Record<string, string>>
@@ -63,7 +60,6 @@ export class AccessPolicy {
     return { vary: VARY_HEADER, ...(origin !== null && { 'access-control-allow-origin': origin }) }
   }
 
-  /** Returns the headers of a preflight response. */
   preflightHeaders({ headers }: Headers, methods: string): Record<string, string> {
     const requestedHeaders = headers['access-control-request-headers']
     const isList = typeof requestedHeaders === 'string' && /^[\w\-, ]+$/.test(requestedHeaders)

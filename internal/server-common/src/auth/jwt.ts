@@ -6,14 +6,12 @@ export interface KeyPair {
   readonly publicPem: string
 }
 
-/** The claims of a token. */
 export type Claims = Readonly<Record<string, unknown>>
 
 const ENCODED_HEADER = encodePart({ alg: 'EdDSA', typ: 'JWT' })
 /** Parsed keys, cached because parsing a PEM takes longer than signing. */
 const privateKeys = new WeakMap<KeyPair, KeyObject>()
 
-/** Generates an Ed25519 key pair. */
 export function newKeyPair(): KeyPair {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519')
   return {

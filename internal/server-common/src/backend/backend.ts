@@ -3,7 +3,6 @@ import type { ServiceRequest, ServiceResponse } from '../http/service-request.ts
 /** Id of a database in a back end. Created only by `newDatabaseId`, so that no user input becomes a path. */
 export type DatabaseId = string & { readonly __brand: 'DatabaseId' }
 
-/** All settings of a database. */
 export interface DatabaseSettings {
   /** Size at which writes fail with SQLITE_FULL; null for no limit. */
   readonly sizeLimitBytes: number | null
@@ -38,7 +37,6 @@ export function describeBlock(blockReason: string | null): string {
 /** Access that was revoked: all of it, or only write access. */
 export type RevokedAccess = 'all' | 'writes'
 
-/** Initial content of a database. */
 export type DatabaseSource =
   | { readonly type: 'empty' }
   /** Copies an SQLite file that no other program is writing to. */

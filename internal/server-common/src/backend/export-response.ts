@@ -19,7 +19,6 @@ const GENERATION = 1
 /** Maximum number of concurrent exports of a database; each takes disk space until its client has received it. */
 const MAX_CONCURRENT_EXPORTS = 4
 
-/** Number of running exports by database. */
 export type RunningExports = Map<DatabaseId, number>
 
 /** Whether a path is that of a route that exports a database as a file. */

@@ -107,7 +107,6 @@ export class RunningRequest {
   }
 }
 
-/** Returns the response to an aborted request. */
 export function revokedResponse(): ServiceResponse {
   return errorResponse(
     502,
@@ -156,7 +155,6 @@ export class RunningRequests {
     return await waitUntilEnded(unfinished, ABORT_LIMIT_MS)
   }
 
-  /** Aborts all requests to a database at once. */
   abort(id: DatabaseId): void {
     for (const request of this.#getRequests(id)) {
       if (!request.markRevoked()) continue
@@ -207,7 +205,6 @@ async function waitUntilEnded(
   return [...running]
 }
 
-/** Waits for work, with a time limit. */
 export async function withTimeLimit(work: Promise<unknown>, limitMs: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const limit = new Promise<void>((resolve) => {

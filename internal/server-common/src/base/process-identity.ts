@@ -33,7 +33,6 @@ export async function getProcessIdentity(pid: number): Promise<string | null> {
   }
 }
 
-/** Whether a process exists. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)

@@ -71,7 +71,6 @@ export function asInteger(value: unknown, type: 'i32' | 'u32'): number {
   return value
 }
 
-/** Returns a required member. */
 export function requireField(object: JsonObject, name: string): unknown {
   if (!Object.hasOwn(object, name)) throw new JsonShapeError(`missing field \`${name}\``)
   return object[name]

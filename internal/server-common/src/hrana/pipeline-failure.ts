@@ -29,7 +29,6 @@ export class PipelineFailure extends Error {
     return new PipelineFailure(400, 'text/plain', sentence)
   }
 
-  /** Returns the error for a malformed query string. */
   static query(reason: string): PipelineFailure {
     const sentence = `Failed to deserialize query string: ${reason}`
     return new PipelineFailure(400, 'text/plain; charset=utf-8', sentence)

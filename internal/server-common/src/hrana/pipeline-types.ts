@@ -38,7 +38,6 @@ export interface SqlReference {
   readonly sqlId: number | null
 }
 
-/** A request of a pipeline. */
 export type PipelineRequest =
   | { readonly type: 'execute'; readonly statement: StatementRequest }
   | ({ readonly type: 'batch'; readonly steps: readonly BatchStep[] } & AwaitedIndex)
@@ -69,7 +68,6 @@ export interface TablePermission {
   readonly actions: readonly TableAction[]
 }
 
-/** A pipeline with its context. */
 export interface Pipeline {
   readonly requests: readonly PipelineRequest[]
   readonly version: 2 | 3

@@ -43,13 +43,11 @@ const REQUEST_TYPES = [
 const CONDITION_TYPES = ['ok', 'error', 'not', 'and', 'or', 'is_autocommit'] as const
 const VALUE_TYPES = ['null', 'integer', 'float', 'text', 'blob'] as const
 
-/** A decoded pipeline request. */
 export interface PipelineBody {
   readonly baton: string | null
   readonly requests: readonly PipelineRequest[]
 }
 
-/** A decoded cursor request. */
 export interface CursorBody extends AwaitedIndex {
   readonly baton: string | null
   readonly steps: readonly BatchStep[]
@@ -69,7 +67,6 @@ export function decodePipelineBody(text: string): PipelineBody {
   return { baton, requests: asArray(requireField(body, 'requests')).map(decodeRequest) }
 }
 
-/** Decodes the body of a cursor request. */
 export function decodeCursorBody(text: string): CursorBody {
   const body = asObject(parseJson(text), 'struct CursorReqBody')
   const baton = optionalField(body, 'baton', asString)

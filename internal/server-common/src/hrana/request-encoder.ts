@@ -13,7 +13,6 @@ export function encodePipelineBody({ baton, requests }: PipelineBody): string {
   return `{${batonField(baton)}"requests":[${encodeList(requests, encodeRequest)}]}`
 }
 
-/** Encodes a cursor request. */
 export function encodeCursorBody({ baton, ...batch }: CursorBody): string {
   return `{${batonField(baton)}"batch":${encodeBatch(batch)}}`
 }

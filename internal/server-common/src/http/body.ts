@@ -1,14 +1,29 @@
 import { Readable } from 'node:stream'
 import { type BodyWatcher, type OnDisconnect, StreamedBody } from './streamed-body.ts'
 
-/** Reads a body completely. */
-export function readBytes(body: Readable): Promise<Buffer> {
+/** Reads a body completely, or until `check` returns an error for a part. It is then paused, but not destroyed. */
+export function readBytes(
+  body: Readable,
+  check: (part: Buffer) => Error | null = () => null,
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     // its events may have been emitted; if not, the listeners are still needed: an `error` without one ends the process
     if (body.closed) reject(body.errored ?? new Error('the body was truncated'))
     const parts: Buffer[] = []
-    body.on('data', (part: Buffer) => parts.push(part))
-    body.once('end', () => resolve(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)))
+    const receive = (part: Buffer): void => {
+      parts.push(part)
+      const rejection = check(part)
+      if (rejection === null) return
+      parts.length = 0
+      body.off('data', receive).pause()
+      reject(rejection)
+    }
+    body.on('data', receive)
+    body.once('end', () => {
+      resolve(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts))
+      // its listeners live as long as the body
+      parts.length = 0
+    })
     body.once('error', reject)
     body.once('close', () => {
       // checked first, because creating the error takes as long as reading a small body

@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import type { RequestListener, Server } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Limits of the connections of a server. */
 export interface ConnectionLimits {
   /** How long a client may take to send the headers of a request, counted from the connection or the first byte, in ms. */
   readonly headersMs: number

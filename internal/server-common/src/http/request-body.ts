@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream'
-import { JsonItemCounter } from './json-item-counter.ts'
+import { readBytes } from './body.ts'
+import { createJsonItemCounter } from './json-item-counter.ts'
 
 const MEBIBYTE = 1_024 ** 2
 /** Maximum size of a request body, in bytes. */
@@ -13,7 +14,6 @@ const MAX_TOTAL_BYTES = Math.max(1_024 * MEBIBYTE, 2 * BYTE_COST * MAX_BODY_BYTE
 /** Maximum number of values in a body: parsing them takes about half a second, during which no other request is handled. */
 const MAX_ITEMS = 500_000
 
-/** Limits of request bodies. */
 interface BodyLimits {
   readonly bodyBytes: number
   readonly totalBytes: number
@@ -39,35 +39,14 @@ let totalBytes = 0
 
 /** Reads a request body completely. Its memory counts as used until it is released. @throws BodyError while reading */
 export function readRequestBody(body: Readable, limits = LIMITS): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    // the client has disconnected: the events may have been emitted, as in `readBytes`
-    if (body.closed) reject(body.errored ?? new Error('the body was truncated'))
-    const parts: Buffer[] = []
-    const counter = new JsonItemCounter()
-    let size = 0
-    const receive = (part: Buffer): void => {
-      size += part.length
-      parts.push(part)
-      counter.add(part)
-      hold(body, size * BYTE_COST + counter.count * ITEM_COST)
-      const rejection = findBodyRejection(size, counter.count, limits) ?? findRejection(limits)
-      if (rejection === null) return
-      parts.length = 0
-      // not destroyed, because the response uses the same connection
-      body.off('data', receive).pause()
-      reject(rejection)
-    }
-    body.on('data', receive)
-    body.once('end', () => {
-      resolve(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts))
-      // its listeners live as long as the body
-      parts.length = 0
-    })
-    body.once('error', reject)
-    body.once('close', () => {
-      // checked first, because creating the error takes as long as reading a small body
-      if (!body.readableEnded) reject(new Error('the body was truncated'))
-    })
+  const countItems = createJsonItemCounter()
+  let size = 0
+  // a rejected body is not destroyed, because the response uses the same connection
+  return readBytes(body, (part) => {
+    size += part.length
+    const items = countItems(part)
+    hold(body, size * BYTE_COST + items * ITEM_COST)
+    return findBodyRejection(size, items, limits) ?? findRejection(limits)
   })
 }
 

@@ -30,7 +30,6 @@ export interface ServiceResponse {
 /** A response that closes the connection without sending anything. */
 export const LOST_CONNECTION: ServiceResponse = { status: 502, headers: {}, body: '', isLost: true }
 
-/** Returns a text response. */
 export function textResponse(status: number, contentType: string | null, body: string): ServiceResponse {
   return { status, headers: contentType === null ? {} : { 'content-type': contentType }, body }
 }

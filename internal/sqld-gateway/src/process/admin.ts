@@ -23,7 +23,6 @@ const CHILD_TIMEOUT_MS = 8_000
 const MISSING_ATTEMPTS = 100
 const MISSING_DELAY_MS = 50
 
-/** An error response from the admin API. */
 class SqldAdminError extends Error {
   override readonly name = 'SqldAdminError'
   readonly status: number
@@ -44,7 +43,6 @@ export interface SqldNamespaceConfig {
   readonly block_reason?: string | undefined
 }
 
-/** Initial content of a namespace. */
 export interface SqldNamespaceSource {
   readonly shared_schema?: true
   /** The namespace whose schema it shares. */
@@ -63,9 +61,10 @@ export interface SqldNamespaceStats {
   }[]
 }
 
-/** Whether the server rejects a change only temporarily. */
-function isTransientRejection(error: unknown): boolean {
-  return error instanceof SqldAdminError && TRANSIENT_REJECTION.test(error.message)
+/** Returns null for the error of a missing namespace. @throws any other error */
+function ignoreMissing(error: unknown): null {
+  if (error instanceof SqldAdminError && error.status === 404) return null
+  throw error
 }
 
 /** Whether the server rejects a change because it is stopping. */
@@ -84,22 +83,11 @@ export async function retryTransient(change: () => Promise<void>): Promise<void>
     try {
       return await change()
     } catch (error) {
-      if (!isTransientRejection(error) || performance.now() > deadline) throw error
+      const isTransient = error instanceof SqldAdminError && TRANSIENT_REJECTION.test(error.message)
+      if (!isTransient || performance.now() > deadline) throw error
       await sleep(REJECTED_DELAY_MS)
     }
   }
-}
-
-interface AdminResponse {
-  readonly status: number
-  readonly contentType: string
-  readonly body: string
-}
-
-function checkAccepted(method: string, path: string, { status, contentType, body }: AdminResponse): void {
-  // the server responds to an unknown path with status 200 and a gRPC body, so a typo would look like success
-  if (status !== 200 || contentType.includes('grpc'))
-    throw new SqldAdminError(`sqld rejected ${method} ${path}: ${body || status}`, status)
 }
 
 /** Client of the admin API of one server process. */
@@ -107,7 +95,6 @@ export class SqldAdmin {
   readonly #address: { readonly host: string; readonly port: number }
   readonly #key: string
   readonly #childTimeoutMs: number
-  /** The latest change. */
   #lastChange: Promise<unknown> = Promise.resolve()
 
   constructor(
@@ -123,8 +110,7 @@ export class SqldAdmin {
   /** Whether the process on the port accepts our key. */
   async isReady(): Promise<boolean> {
     try {
-      const { status, body } = await this.#send('GET', '/')
-      return status === 200 && body.includes('sqld admin API')
+      return (await this.#send('GET', '/')).includes('sqld admin API')
     } catch {
       return false
     }
@@ -156,10 +142,7 @@ export class SqldAdmin {
   }
 
   async stats(namespace: string): Promise<SqldNamespaceStats> {
-    const path = `/v1/namespaces/${namespace}/stats`
-    const response = await this.#send('GET', path)
-    checkAccepted('GET', path, response)
-    return JSON.parse(response.body) as SqldNamespaceStats
+    return JSON.parse(await this.#send('GET', `/v1/namespaces/${namespace}/stats`)) as SqldNamespaceStats
   }
 
   /**
@@ -168,10 +151,8 @@ export class SqldAdmin {
    * next start.
    */
   async checkpoint(namespace: string): Promise<void> {
-    const config = `/v1/namespaces/${namespace}/config`
-    checkAccepted('GET', config, await this.#send('GET', config))
-    const path = `/v1/namespaces/${namespace}/checkpoint`
-    checkAccepted('POST', path, await this.#send('POST', path, {}))
+    await this.#send('GET', `/v1/namespaces/${namespace}/config`)
+    await this.#send('POST', `/v1/namespaces/${namespace}/checkpoint`, {})
   }
 
   async configure(namespace: string, config: SqldNamespaceConfig): Promise<void> {
@@ -180,53 +161,34 @@ export class SqldAdmin {
 
   /** Configures a namespace. @returns false if it does not exist */
   async configureIfExists(namespace: string, config: SqldNamespaceConfig): Promise<boolean> {
-    return await this.#retryWhileMissing(async () => {
-      try {
-        await this.configure(namespace, config)
-        return true
-      } catch (error) {
-        if (error instanceof SqldAdminError && error.status === 404) return false
-        throw error
-      }
-    })
+    return await this.#retryWhileMissing(() => this.configure(namespace, config))
   }
 
   async exists(namespace: string): Promise<boolean> {
-    return await this.#retryWhileMissing(async () => (await this.#readConfig(namespace)) !== null)
+    return await this.#retryWhileMissing(() => this.#send('GET', `/v1/namespaces/${namespace}/config`))
   }
 
   /** Whether a namespace exists and rejects reads. */
   async blocksReads(namespace: string): Promise<boolean> {
-    return (await this.#readConfig(namespace))?.block_reads === true
-  }
-
-  /** Returns the configuration of a namespace; null if it does not exist. */
-  async #readConfig(namespace: string): Promise<SqldNamespaceConfig | null> {
-    const path = `/v1/namespaces/${namespace}/config`
-    const response = await this.#send('GET', path)
-    if (response.status === 404) return null
-    checkAccepted('GET', path, response)
-    return JSON.parse(response.body) as SqldNamespaceConfig
+    const config = await this.#send('GET', `/v1/namespaces/${namespace}/config`).catch(ignoreMissing)
+    return config !== null && (JSON.parse(config) as SqldNamespaceConfig).block_reads
   }
 
   /**
-   * Retries a lookup, because the server sometimes reports an existing database as missing if more are in use than it keeps open.
+   * Retries a call, because the server sometimes reports an existing database as missing if more are in use than it keeps open.
+   * @returns whether the namespace exists
    */
-  async #retryWhileMissing(lookUp: () => Promise<boolean>): Promise<boolean> {
-    for (let attempt = 1; attempt < MISSING_ATTEMPTS; attempt += 1) {
-      if (await lookUp()) return true
-      await sleep(MISSING_DELAY_MS)
+  async #retryWhileMissing(call: () => Promise<unknown>): Promise<boolean> {
+    for (let attempt = 1; attempt <= MISSING_ATTEMPTS; attempt += 1) {
+      if (attempt > 1) await sleep(MISSING_DELAY_MS)
+      if ((await call().catch(ignoreMissing)) !== null) return true
     }
-    return await lookUp()
+    return false
   }
 
   /** Removes a namespace, if it exists. */
   async remove(namespace: string): Promise<void> {
-    await retryTransient(async () => {
-      const path = `/v1/namespaces/${namespace}`
-      const response = await this.#sendInOrder('DELETE', path, {})
-      if (response.status !== 404) checkAccepted('DELETE', path, response)
-    })
+    await retryTransient(() => this.#call('DELETE', `/v1/namespaces/${namespace}`, {})).catch(ignoreMissing)
   }
 
   /**
@@ -239,23 +201,14 @@ export class SqldAdmin {
     await this.remove(namespace)
   }
 
-  async #call(method: string, path: string, body: object, timeoutMs = TIMEOUT_MS): Promise<void> {
-    checkAccepted(method, path, await this.#sendInOrder(method, path, body, timeoutMs))
-  }
-
   /** Sends one change at a time: concurrent changes while a shared schema migrates can block the server forever. */
-  async #sendInOrder(
-    method: string,
-    path: string,
-    body: object,
-    timeoutMs = TIMEOUT_MS,
-  ): Promise<AdminResponse> {
+  async #call(method: string, path: string, body: object, timeoutMs = TIMEOUT_MS): Promise<void> {
     const change = this.#lastChange.then(() => this.#send(method, path, body, timeoutMs))
     this.#lastChange = change.catch(() => {})
-    return await change
+    await change
   }
 
-  #send(method: string, path: string, body?: object, timeoutMs = TIMEOUT_MS): Promise<AdminResponse> {
+  #send(method: string, path: string, body?: object, timeoutMs = TIMEOUT_MS): Promise<string> {
     return new Promise((resolve, reject) => {
       const headers: Record<string, string> = { authorization: `basic ${this.#key}` }
       const text = body === undefined ? undefined : JSON.stringify(body)
@@ -266,8 +219,12 @@ export class SqldAdmin {
       const options = { ...this.#address, method, path, headers, agent: false, timeout: timeoutMs }
       const request = http.request(options, (response) => {
         const { statusCode: status = 0, headers: responseHeaders } = response
-        const contentType = responseHeaders['content-type'] ?? ''
-        readAll(response).then((responseBody) => resolve({ status, contentType, body: responseBody }), reject)
+        // the server responds to an unknown path with status 200 and a gRPC body, so a typo would look like success
+        const isAccepted = status === 200 && responseHeaders['content-type']?.includes('grpc') !== true
+        readAll(response).then((result) => {
+          if (isAccepted) resolve(result)
+          else reject(new SqldAdminError(`sqld rejected ${method} ${path}: ${result || status}`, status))
+        }, reject)
       })
       request.on('timeout', () =>
         request.destroy(

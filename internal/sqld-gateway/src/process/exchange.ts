@@ -2,7 +2,6 @@ import { Readable } from 'node:stream'
 import { readBytes, StreamedBody } from '@batonsql/server-common/http'
 import type { Dispatcher } from 'undici'
 
-/** A response from the server. */
 export interface UpstreamResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
@@ -10,23 +9,15 @@ export interface UpstreamResponse {
   readonly body: Buffer | Readable
 }
 
-/** Whether enough of a body has arrived for the response to be returned. */
-export type HasEnough = (received: Buffer) => boolean
-
 /** A body up to this size, in bytes, is returned as a whole. */
 const MAX_BUFFERED_BYTES = 65_536
-const ANY: HasEnough = () => true
-const NONE: HasEnough = () => false
 
 /** Thrown if the connection was closed before the response could be returned. The server has received the request. */
 export class TruncatedResponseError extends Error {
   override readonly name = 'TruncatedResponseError'
-  /** The part of the body that has arrived. */
-  readonly received: Buffer
 
-  constructor(received: Buffer, cause: unknown) {
+  constructor(cause: unknown) {
     super('the response from libsql-server was truncated', { cause })
-    this.received = received
   }
 }
 
@@ -38,10 +29,9 @@ export function exchange(
   pool: Dispatcher,
   request: Dispatcher.DispatchOptions,
   signal: AbortSignal | undefined,
-  hasEnough: HasEnough = ANY,
 ): Promise<UpstreamResponse> {
   return new Promise((resolve, reject) => {
-    const handler = new Exchange(resolve, reject, hasEnough, signal)
+    const handler = new Exchange(resolve, reject, signal)
     try {
       if (signal?.aborted === true) throw signal.reason
       pool.dispatch(request, handler)
@@ -59,7 +49,6 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#reject(this.#signal?.reason)
     this.#controller?.abort(this.#signal?.reason)
   }
-  #hasEnough: HasEnough
   #controller: Dispatcher.DispatchController | undefined
   #head: Omit<UpstreamResponse, 'body'> | null = null
   /** Data that has not been passed on yet. */
@@ -70,16 +59,13 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (parts.length > 0) this.#stream?.receive(concat(parts))
   }
 
-  // oxlint-disable-next-line max-params
   constructor(
     resolve: (response: UpstreamResponse) => void,
     reject: (error: unknown) => void,
-    hasEnough: HasEnough,
     signal: AbortSignal | undefined,
   ) {
     this.#resolve = resolve
     this.#reject = reject
-    this.#hasEnough = hasEnough
     this.#signal = signal
     signal?.addEventListener('abort', this.#abort, { once: true })
   }
@@ -96,18 +82,14 @@ class Exchange implements Dispatcher.DispatchHandler {
     headers: UpstreamResponse['headers'],
   ): void {
     this.#head = { status, headers }
-    if (Number(headers['content-length']) <= MAX_BUFFERED_BYTES) this.#hasEnough = NONE
-    else if (this.#hasEnough === ANY) this.#begin()
+    const isSmall = Number(headers['content-length']) <= MAX_BUFFERED_BYTES
+    if (!isSmall) this.#begin()
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, part: Buffer): void {
     this.#parts.push(part)
     // the server sends each row of a cursor as a separate chunk; those that arrived together are passed on together
-    if (this.#stream !== null) {
-      if (this.#parts.length === 1) process.nextTick(this.#passOn)
-      return
-    }
-    if (this.#hasEnough !== NONE && this.#hasEnough(Buffer.concat(this.#parts))) this.#begin()
+    if (this.#stream !== null && this.#parts.length === 1) process.nextTick(this.#passOn)
   }
 
   onResponseEnd(): void {
@@ -123,7 +105,7 @@ class Exchange implements Dispatcher.DispatchHandler {
       this.#passOn()
       this.#stream.fail(error as Error)
     } else if (this.#head === null || this.#signal?.aborted === true) this.#reject(error)
-    else this.#reject(new TruncatedResponseError(Buffer.concat(this.#parts), error))
+    else this.#reject(new TruncatedResponseError(error))
   }
 
   #begin(): void {
@@ -134,7 +116,6 @@ class Exchange implements Dispatcher.DispatchHandler {
       destroy: () => controller?.abort(new Error('the client has disconnected')),
     })
     this.#stream = stream
-    this.#passOn()
     this.#return(stream)
   }
 
@@ -148,7 +129,6 @@ function concat(parts: readonly Buffer[]): Buffer {
   return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)
 }
 
-/** Reads the body of a response completely. */
 export async function readBody({ body }: UpstreamResponse): Promise<Buffer> {
   return body instanceof Readable ? await readBytes(body) : body
 }

@@ -6,11 +6,6 @@ import { READ_PERMISSIONS, type UpstreamPermissions, WRITE_PERMISSIONS } from '.
 
 const PIPELINE = { method: 'POST', path: '/v3/pipeline', query: '' } as const
 
-interface StatementResult {
-  readonly type: 'ok' | 'error'
-  readonly error?: { readonly message: string }
-}
-
 /** Requests that the back end itself sends to the server. */
 export class InternalRequests {
   readonly #upstream: Upstream
@@ -25,19 +20,6 @@ export class InternalRequests {
       baton: null,
       requests: [{ type: 'sequence', sql, sqlId: null }],
     })
-  }
-
-  /**
-   * Executes one statement and returns the text of the response.
-   * @throws Error if the statement fails
-   */
-  async query(id: DatabaseId, sql: string): Promise<string> {
-    const text = await this.fetchResult(id, sql)
-    const { results } = JSON.parse(text) as { readonly results: readonly StatementResult[] }
-    // the status does not show errors of SQL
-    const error = results.find(({ type }) => type === 'error')?.error
-    if (error !== undefined) throw new Error(error.message)
-    return text
   }
 
   /**

@@ -6,7 +6,7 @@ import { DirectoryLock, openDirectory, type TemporaryDirectory } from '@batonsql
 import type { SqldAdmin } from './admin.ts'
 import { findSqld } from './binary.ts'
 import { killOrphan, removePidFile } from './pid-file.ts'
-import { settleAtStart } from './settle-migrations.ts'
+import { settleMigrations } from './settle-migrations.ts'
 import { type StartedServer, spawnSqld, stopChild } from './spawn-sqld.ts'
 import type { SqldOptions } from './sqld-options.ts'
 
@@ -62,7 +62,7 @@ export async function startSqldChild(
   try {
     await killOrphan(directory)
     await clearEmptyVersion(directory)
-    const resumesMigration = await settleAtStart(
+    const resumesMigration = await settleMigrations(
       join(directory, 'sqld'),
       previous?.crashedOnMigration === true,
     )
@@ -107,36 +107,26 @@ export class SqldChild implements SqldProcess {
   readonly #parts: SqldParts
   #closing: Promise<void> | null = null
   readonly host = '127.0.0.1'
+  readonly port: number
+  readonly url: string
+  readonly version: string
+  readonly pid: number
+  /** Client of the admin API of this process. */
+  readonly admin: SqldAdmin
 
   constructor(parts: SqldParts) {
     this.#parts = parts
+    this.port = parts.plan.port
+    this.url = `http://${this.host}:${this.port}`
+    this.version = parts.version
+    this.pid = parts.child.pid as number
+    this.admin = parts.admin
     killAtExit(parts.child)
-  }
-
-  get url(): string {
-    return `http://${this.host}:${this.port}`
   }
 
   get adminAccess(): SqldProcess['adminAccess'] {
     const { adminPort, adminKey } = this.#parts.plan
     return { adminUrl: `http://${this.host}:${adminPort}`, adminKey }
-  }
-
-  get port(): number {
-    return this.#parts.plan.port
-  }
-
-  get version(): string {
-    return this.#parts.version
-  }
-
-  get pid(): number {
-    return this.#parts.child.pid as number
-  }
-
-  /** Client of the admin API of this process. */
-  get admin(): SqldAdmin {
-    return this.#parts.admin
   }
 
   get isRunning(): boolean {

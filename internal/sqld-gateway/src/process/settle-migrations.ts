@@ -11,58 +11,36 @@ const TASK = { dryRunSuccess: 1, dryRunFailure: 2, success: 4, failure: 5 } as c
 const UNFINISHED = 'SELECT job_id AS job, schema FROM jobs WHERE NOT finished ORDER BY job_id'
 const INTERRUPTED = 'the server stopped during the migration'
 
-/** A migration that was unfinished when the server stopped. */
-export interface SettledMigration {
-  readonly job: number
-  /** The database with the shared schema. */
-  readonly schema: string
-  /** Whether the server resumes it when it starts, or fails it. */
-  readonly outcome: 'resumed' | 'failed'
-}
-
-/** Options of {@link settleMigrations}. */
-export interface SettleOptions {
-  /** Whether to fail all unfinished migrations, for a server that crashes when it resumes them. */
-  readonly failAll: boolean
-}
-
 /**
  * Repairs the state of interrupted migrations of shared schemas; the server must not be running. A libsql-server that was
  * killed during a migration derives the migration's state from the states of the databases, and crashes at every start if the
  * migration is done in all of them. This function changes them to states from which the server can resume.
  *
  * Resuming executes nothing twice: each database records executed migrations in its own file.
+ * @param dataFolder folder of libsql-server's data
+ * @param failAll whether to fail all unfinished migrations, for a server that crashes when it resumes them
+ * @returns whether the server resumes any
  */
-export async function settleMigrations(
-  dataFolder: string,
-  { failAll }: SettleOptions,
-): Promise<readonly SettledMigration[]> {
+export async function settleMigrations(dataFolder: string, failAll: boolean): Promise<boolean> {
   const path = join(dataFolder, 'metastore', 'data')
   const stats = await stat(path).catch(() => null)
-  if (stats === null) return []
+  if (stats === null) return false
   const database = new (loadSqliteModule().DatabaseSync)(path)
   try {
-    if (!hasTables(database)) return []
+    if (!hasTables(database)) return false
     const unfinished = database.prepare(UNFINISHED).all() as { job: number; schema: string }[]
     database.exec('BEGIN IMMEDIATE')
-    const settled = unfinished.map(
-      ({ job, schema }): SettledMigration => ({ job, schema, outcome: settle(database, job, failAll) }),
-    )
+    const outcomes = unfinished.map(({ job }) => settle(database, job, failAll))
     database.exec('COMMIT')
-    return settled
+    for (const [index, { job, schema }] of unfinished.entries()) {
+      const outcome =
+        outcomes[index] === 'failed' ? 'has failed; see /v1/jobs for the reason' : 'will be resumed'
+      console.error(`migration ${job} of the shared schema ${schema} was interrupted and ${outcome}`)
+    }
+    return outcomes.includes('resumed')
   } finally {
     database.close()
   }
-}
-
-/** Settles migrations before a start and logs each of them. @returns whether the server resumes any */
-export async function settleAtStart(dataFolder: string, failAll: boolean): Promise<boolean> {
-  const settled = await settleMigrations(dataFolder, { failAll })
-  for (const { job, schema, outcome } of settled) {
-    const outcomeText = outcome === 'failed' ? 'has failed; see /v1/jobs for the reason' : 'will be resumed'
-    console.error(`migration ${job} of the shared schema ${schema} was interrupted and ${outcomeText}`)
-  }
-  return settled.some(({ outcome }) => outcome === 'resumed')
 }
 
 function hasTables(database: DatabaseSync): boolean {
@@ -70,7 +48,8 @@ function hasTables(database: DatabaseSync): boolean {
   return tables.length === 2
 }
 
-function settle(database: DatabaseSync, job: number, failAll: boolean): SettledMigration['outcome'] {
+/** Settles a migration. @returns whether the server resumes it when it starts, or fails it */
+function settle(database: DatabaseSync, job: number, failAll: boolean): 'resumed' | 'failed' {
   const tasks = database.prepare('SELECT status FROM pending_tasks WHERE job_id = ?').all(job)
   const states = tasks.map(({ status }) => Number(status))
   const isFailed = states.some((state) => state === TASK.dryRunFailure || state === TASK.failure)

@@ -24,7 +24,6 @@ const STACK_BYTES = 1024 ** 3
 const WATCHDOG_SCRIPT =
   '(read -r line <&3; [ "$line" = done ] || kill -9 $$) >/dev/null 2>&1 & exec "$@" 3<&-'
 
-/** How a server is started. */
 interface StartPlan {
   readonly binary: string
   readonly directory: string
@@ -34,11 +33,9 @@ interface StartPlan {
   readonly options: SqldOptions
 }
 
-/** A server that accepts requests. */
 export interface StartedServer {
   readonly plan: StartPlan
   readonly child: ChildProcess
-  /** Stops the watchdog of the server. */
   readonly stopWatchdog: () => void
   readonly admin: SqldAdmin
   /** Returns the tail of its output. */
@@ -162,7 +159,6 @@ export async function stopChild(child: ChildProcess, signal: NodeJS.Signals): Pr
   clearTimeout(timer)
 }
 
-/** Returns the version that the program reports. */
 export async function readVersion(binary: string): Promise<string> {
   const { stdout } = await promisify(execFile)(binary, ['--version'])
   return stdout.trim().replace(/^sqld sqld /, 'sqld ')

@@ -14,7 +14,6 @@ export interface UpstreamPermissions extends SenderPermissions {
   readonly attach: readonly string[]
 }
 
-/** Permissions of internal requests. */
 export const READ_PERMISSIONS: UpstreamPermissions = { write: false, changeSharedSchema: false, attach: [] }
 export const WRITE_PERMISSIONS: UpstreamPermissions = { ...READ_PERMISSIONS, write: true }
 

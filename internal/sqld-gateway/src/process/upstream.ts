@@ -10,13 +10,7 @@ import type { Pool } from 'undici'
 import { createReplicationKeys, keyArguments, type ReplicationKeys } from '../replicas/replication-keys.ts'
 import type { SqldAdmin } from './admin.ts'
 import { connectSqld, type SqldTarget } from './connect-sqld.ts'
-import {
-  discard,
-  exchange,
-  type HasEnough,
-  TruncatedResponseError,
-  type UpstreamResponse,
-} from './exchange.ts'
+import { discard, exchange, TruncatedResponseError, type UpstreamResponse } from './exchange.ts'
 import { SqldChild, startSqldChild } from './process.ts'
 import {
   buildNamespaceHeader,
@@ -25,7 +19,6 @@ import {
   UpstreamTokens,
 } from './upstream-tokens.ts'
 
-/** Options of an {@link Upstream}. */
 export interface UpstreamOptions {
   /** Data directory of the server. */
   readonly directory: string
@@ -47,7 +40,6 @@ export interface UpstreamOptions {
   readonly servesReplicas?: boolean
 }
 
-/** Callbacks of an {@link Upstream}. */
 export interface UpstreamCallbacks {
   /** Called when the server has started, including after an unexpected exit. */
   readonly onStart: () => void
@@ -62,8 +54,6 @@ export interface UpstreamRequest {
   readonly request: Pick<ServiceRequest, 'method' | 'path' | 'query'>
   readonly permissions: SenderPermissions
   readonly signal?: AbortSignal
-  /** Whether its response can be returned yet. By default, once its headers have arrived. */
-  readonly hasEnough?: HasEnough
 }
 
 /**
@@ -168,7 +158,6 @@ export class Upstream {
     return ['--grpc-listen-addr', `127.0.0.1:${this.#grpcPort}`, ...keyArguments('--grpc', folder)]
   }
 
-  /** Returns the keys for connections of replicas. */
   replicationKeys(): Promise<ReplicationKeys> {
     const folder = join(this.#options.directory, 'replication-keys')
     this.#keys ??= createReplicationKeys(folder).catch((error: unknown) => {
@@ -212,7 +201,6 @@ export class Upstream {
     return this.#isExitReported && !wasReported
   }
 
-  /** Whether the server responds at all. */
   async responds(withinMs: number): Promise<boolean> {
     const { host, port } = await this.ensureRunning()
     return await new Promise((resolve) => {
@@ -268,17 +256,13 @@ export class Upstream {
       if (process === null || this.isReady || this.#isClosed) break
       await this.#restart(() => process.close())
     }
-    return this.#running
+    if (this.#process?.isRunning !== true) throw new Error('libsql-server is not running')
+    return this.#process
   }
 
   /** Whether the server was started here, and is restarted when it exits. */
   get #isManaged(): boolean {
     return this.#options.remote === undefined && !this.#isClosed
-  }
-
-  get #running(): SqldTarget {
-    if (this.#process?.isRunning !== true) throw new Error('libsql-server is not running')
-    return this.#process
   }
 
   /** Calls the admin API. Retries if the server has just exited, because nothing was sent. */
@@ -328,13 +312,13 @@ export class Upstream {
 
   /** Sends one request, built from the client's parsed request; nothing is forwarded verbatim. */
   async sendOnce(
-    { id, request: { method, path, query }, permissions, signal, hasEnough }: UpstreamRequest,
+    { id, request: { method, path, query }, permissions, signal }: UpstreamRequest,
     body: string | null,
   ): Promise<UpstreamResponse> {
     if (!this.isReady) await this.ensureRunning()
     if (this.#pool === null) throw new Error('libsql-server was not started')
     const target = { method, path: path + query, headers: this.#getHeaders(id, permissions), body }
-    return await exchange(this.#pool, target, signal, hasEnough)
+    return await exchange(this.#pool, target, signal)
   }
 
   /** Returns headers without a token for a remote server that requires none. */

@@ -6,10 +6,7 @@ import { DelayedStream } from './delayed-stream.ts'
 
 function createStream(lagMs: number) {
   const conditions = new ReplicaConditions(lagMs)
-  const stream = new DelayedStream({
-    lagMs: () => conditions.lagMs('fra'),
-    onChange: (listener) => conditions.onChange(listener),
-  })
+  const stream = new DelayedStream(conditions, 'fra')
   return { stream, change: (ms: number) => conditions.change('fra', { lagMs: ms }) }
 }
 

@@ -1,30 +1,23 @@
 import { Transform, type TransformCallback } from 'node:stream'
-
-/** Options of a {@link DelayedStream}. */
-export interface Delay {
-  /** Returns the current delay in ms. */
-  readonly lagMs: () => number
-  /** Calls a listener when the delay may have changed. @returns a function that removes it */
-  readonly onChange: (listener: () => void) => () => void
-}
+import type { ReplicaConditions } from '@batonsql/server-common/backend'
 
 interface Chunk {
   readonly bytes: Buffer
   readonly arrivedAt: number
 }
 
-/** Passes bytes on, delaying each chunk. A changed delay also applies to waiting chunks. */
+/** Passes bytes on, delaying each chunk as long as replicas in a location are. A changed delay also applies to waiting chunks. */
 export class DelayedStream extends Transform {
-  readonly #delay: Delay
+  readonly #getLagMs: () => number
   readonly #removeListener: () => void
   #queue: Chunk[] = []
   #timer: NodeJS.Timeout | undefined
   #onEmpty = (): void => {}
 
-  constructor(delay: Delay) {
+  constructor(conditions: ReplicaConditions, location: string) {
     super()
-    this.#delay = delay
-    this.#removeListener = delay.onChange(() => this.#passOn())
+    this.#getLagMs = () => conditions.lagMs(location)
+    this.#removeListener = conditions.onChange(() => this.#passOn())
   }
 
   override _transform(bytes: Buffer, _: BufferEncoding, done: TransformCallback): void {
@@ -47,7 +40,7 @@ export class DelayedStream extends Transform {
   /** Passes on due chunks, and schedules the next one. */
   #passOn(): void {
     clearTimeout(this.#timer)
-    const cutoff = performance.now() - this.#delay.lagMs()
+    const cutoff = performance.now() - this.#getLagMs()
     while (this.#queue[0] !== undefined && this.#queue[0].arrivedAt <= cutoff)
       this.push(this.#queue.shift()?.bytes)
     const [next] = this.#queue

@@ -34,11 +34,7 @@ async function startPrimary(onCall: (stream: http2.ServerHttp2Stream, path: stri
 }
 
 async function startProxy(primaryPort: () => Promise<number>, conditions = new ReplicaConditions()) {
-  const delay = {
-    lagMs: () => conditions.lagMs('fra'),
-    onChange: (listener: () => void) => conditions.onChange(listener),
-  }
-  const proxy = await GrpcProxy.start({ primaryPort, keys, delay })
+  const proxy = await GrpcProxy.start({ primaryPort, keys, conditions, location: 'fra' })
   const session = http2.connect(proxy.url, { ca, cert, key, servername: PRIMARY_NAME })
   onTestFinished(async () => {
     session.destroy()
@@ -56,8 +52,8 @@ function sendResponse(stream: http2.ServerHttp2Stream, body: string): void {
 }
 
 test('closes although a client is in the middle of its TLS handshake', async () => {
-  const delay = { lagMs: () => 0, onChange: () => () => {} }
-  const proxy = await GrpcProxy.start({ primaryPort: async () => 0, keys, delay })
+  const conditions = new ReplicaConditions()
+  const proxy = await GrpcProxy.start({ primaryPort: async () => 0, keys, conditions, location: 'fra' })
   const socket = connect(Number(new URL(proxy.url).port), '127.0.0.1')
   const closed = new Promise((resolve) => socket.on('error', resolve).on('close', resolve))
   // connections are accepted in order, so the first has been accepted

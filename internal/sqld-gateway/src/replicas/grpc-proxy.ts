@@ -1,6 +1,7 @@
 import http2 from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
-import { type Delay, DelayedStream } from './delayed-stream.ts'
+import type { ReplicaConditions } from '@batonsql/server-common/backend'
+import { DelayedStream } from './delayed-stream.ts'
 import { PRIMARY_NAME, type ReplicationKeys } from './replication-keys.ts'
 
 /** Matches the methods that transfer the log of the primary. The others open the log, or forward statements. */
@@ -16,14 +17,14 @@ const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
 /** The gRPC status of a call that the primary cannot receive. With UNAVAILABLE the replica would retry forever. */
 const INTERNAL = '13'
 
-/** Options of a {@link GrpcProxy}. */
 export interface GrpcProxyOptions {
   /** Returns the gRPC port of the primary, which is started if necessary. */
   readonly primaryPort: () => Promise<number>
   /** Shared by both sides; connections without them are rejected. */
   readonly keys: ReplicationKeys
-  /** Delay of replication. */
-  readonly delay: Delay
+  /** Sets the delay of the log, with `location`. */
+  readonly conditions: ReplicaConditions
+  readonly location: string
 }
 
 /**
@@ -82,7 +83,10 @@ export class GrpcProxy implements AsyncDisposable {
       })
       from.once('close', () => to.close(http2.constants.NGHTTP2_CANCEL))
       from.pipe(to)
-      const delay = REPLICATION.test(String(headers[':path'])) ? this.#options.delay : null
+      const { conditions, location } = this.#options
+      const delay = REPLICATION.test(String(headers[':path']))
+        ? () => new DelayedStream(conditions, location)
+        : null
       to.once('response', (response, flags) => {
         const isHeadersOnly = (flags & http2.constants.NGHTTP2_FLAG_END_STREAM) !== 0
         respond(from, to, { response, isHeadersOnly, delay })
@@ -92,7 +96,6 @@ export class GrpcProxy implements AsyncDisposable {
     }
   }
 
-  /** Returns a connection to the running primary. */
   async #connect(): Promise<http2.ClientHttp2Session> {
     const port = await this.#options.primaryPort()
     const existing = this.#upstream
@@ -118,7 +121,7 @@ interface ProxiedResponse {
   /** Whether the response has no body. */
   readonly isHeadersOnly: boolean
   /** Null to pass it on at once. */
-  readonly delay: Delay | null
+  readonly delay: (() => DelayedStream) | null
 }
 
 function respond(
@@ -143,7 +146,7 @@ function respond(
   to.once('close', () => {
     if (trailers === null) fail(from)
   })
-  const source = delay === null ? to : to.pipe(new DelayedStream(delay))
+  const source = delay === null ? to : to.pipe(delay())
   from.once('close', () => source.destroy())
   source.once('end', end).pipe(from, { end: false })
 }

@@ -7,7 +7,6 @@ export class ReplicaSet {
   readonly #options: ReplicaOptions
   /** Each replica starts when it is first needed. */
   readonly #replicas = new Map<string, Promise<Replica>>()
-  /** Removals in progress. */
   readonly #removals = new Map<string, Promise<void>>()
   #lastChange: Promise<void> = Promise.resolve()
 

@@ -4,10 +4,8 @@ import { InternalRequests } from '../process/internal-requests.ts'
 import { Upstream, type UpstreamCallbacks, type UpstreamOptions } from '../process/upstream.ts'
 import { StreamRequests } from '../stream-requests.ts'
 import type { WriteService } from '../writes/write-service.ts'
-import type { Delay } from './delayed-stream.ts'
 import { GrpcProxy } from './grpc-proxy.ts'
 
-/** Options of a {@link Replica}. */
 export interface ReplicaOptions extends Omit<UpstreamOptions, 'remote' | 'primary' | 'servesReplicas'> {
   readonly primary: Upstream
   /** The primary's write gates; forwarded writes also pass through them. */
@@ -25,25 +23,21 @@ const RESPONSE_TIMEOUT_MS = 3_000
  */
 export class Replica implements AsyncDisposable {
   readonly streams: StreamRequests
-  readonly #upstream: Upstream
+  readonly upstream: Upstream
   readonly #proxy: GrpcProxy
   /** Databases that the server may still block, because it receives settings with a delay. */
   readonly #unblockedIds = new Set<DatabaseId>()
 
   private constructor(upstream: Upstream, proxy: GrpcProxy, writes: WriteService) {
-    this.#upstream = upstream
+    this.upstream = upstream
     this.#proxy = proxy
     this.streams = new StreamRequests(upstream, new InternalRequests(upstream), writes, true)
   }
 
   static async start(location: string, options: ReplicaOptions): Promise<Replica> {
     const { primary, writes, filterAttachable, conditions, ...shared } = options
-    const delay: Delay = {
-      lagMs: () => conditions.lagMs(location),
-      onChange: (listener) => conditions.onChange(listener),
-    }
     const keys = await primary.replicationKeys()
-    const proxy = await GrpcProxy.start({ primaryPort: () => primary.grpcPort(), keys, delay })
+    const proxy = await GrpcProxy.start({ primaryPort: () => primary.grpcPort(), keys, conditions, location })
     const upstream = new Upstream(
       {
         ...shared,
@@ -65,19 +59,10 @@ export class Replica implements AsyncDisposable {
     }
   }
 
-  get isRunning(): boolean {
-    return this.#upstream.isRunning
-  }
-
-  /** Whether the server has exited unexpectedly; returns true only once for each exit. */
-  detectExit(): boolean {
-    return this.#upstream.detectExit()
-  }
-
   /** Describes what is wrong with the server; null if it is healthy. */
   async findHealthProblem(): Promise<string | null> {
-    if (!this.isRunning) return 'is not running'
-    return (await this.#upstream.responds(RESPONSE_TIMEOUT_MS)) ? null : 'does not respond'
+    if (!this.upstream.isRunning) return 'is not running'
+    return (await this.upstream.responds(RESPONSE_TIMEOUT_MS)) ? null : 'does not respond'
   }
 
   /** Called when reads of a database are no longer blocked. */
@@ -88,7 +73,7 @@ export class Replica implements AsyncDisposable {
   /** Whether the server still blocks reads that are allowed again. */
   async stillBlocks(id: DatabaseId): Promise<boolean> {
     if (!this.#unblockedIds.has(id)) return false
-    const { admin } = await this.#upstream.ensureRunning()
+    const { admin } = await this.upstream.ensureRunning()
     if (await admin.blocksReads(id)) return true
     this.#unblockedIds.delete(id)
     return false
@@ -98,20 +83,11 @@ export class Replica implements AsyncDisposable {
   async remove(id: DatabaseId): Promise<void> {
     this.#unblockedIds.delete(id)
     // a stopped replica loses all data at its next start
-    if (this.isRunning) await this.#upstream.withAdmin((admin) => admin.remove(id))
-  }
-
-  async restart(): Promise<void> {
-    await this.#upstream.restart()
-  }
-
-  /** Kills the server. */
-  async abandon(): Promise<void> {
-    await this.#upstream.abandon()
+    if (this.upstream.isRunning) await this.upstream.withAdmin((admin) => admin.remove(id))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#upstream.close()
+    await this.upstream.close()
     await this.#proxy[Symbol.asyncDispose]()
   }
 }

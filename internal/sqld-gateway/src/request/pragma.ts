@@ -4,7 +4,6 @@ import type { SqlToken } from './sql-tokens.ts'
 export const READ_ONLY_PRAGMA =
   /^(?:table_list|table_x?info|index_list|index_x?info|pragma_list|compile_options|database_list|function_list|module_list|foreign_key_list|foreign_key_check|integrity_check|quick_check|collation_list)$/i
 
-/** A PRAGMA statement. */
 export interface Pragma {
   readonly name: string
   readonly hasArgument: boolean

@@ -7,11 +7,12 @@ import {
   type PipelineBody,
   type PipelineRequest,
 } from '@batonsql/server-common/hrana'
+import { parseStatements } from '@batonsql/server-common/sql'
 import { estimateParsingBytes, MAX_TOKENS } from './parsing-estimate.ts'
 import { attachesDatabase, type GuardContext, guardRequest } from './request-guard.ts'
+import { getSqlTexts } from './sql-texts.ts'
 import { getRequestsEffect, type StoredEffects, type WriteEffect } from './write-effect.ts'
 
-/** A decoded request body. */
 export interface DecodedBody extends PipelineBody {
   /** Whether it is the body of a cursor: one batch. */
   readonly isCursor: boolean
@@ -26,9 +27,10 @@ export interface RebuiltBody {
   readonly hasAttached: boolean
   /** Returns its effect on the write lock and the transaction of its stream. @param stored effects of SQL stored on the stream */
   readonly getEffect: (stored: StoredEffects) => WriteEffect
+  /** Whether libsql-server executes its statements only with write permission. */
+  readonly needsWritePermission: () => boolean
 }
 
-/** Rules for request bodies. */
 export interface BodyRules extends Omit<GuardContext, 'attach'> {
   /** Whether the stream already has another database attached. */
   readonly hadAttached: boolean
@@ -56,6 +58,7 @@ export function rebuildBody({ baton, requests, isCursor }: DecodedBody, rules: B
         : encodePipelineBody({ baton, requests: guardedRequests }),
     hasAttached: context.attach === 'attached',
     getEffect: (stored) => getRequestsEffect(guardedRequests, stored),
+    needsWritePermission: () => getSqlTexts(guardedRequests).some(needsWritePermission),
   }
 }
 
@@ -66,7 +69,14 @@ function toBatch(request: PipelineRequest): Omit<CursorBody, 'baton'> {
   return { steps: [{ statement, condition: null }] }
 }
 
-/** Wraps a cursor's batch in a pipeline. */
+function needsWritePermission(sql: string): boolean {
+  try {
+    return parseStatements(sql).some(({ access }) => access === 'write')
+  } catch {
+    return false // libsql-server rejects it in any case
+  }
+}
+
 function asPipeline({ baton, ...batch }: CursorBody): PipelineBody {
   return { baton, requests: [{ type: 'batch', ...batch }] }
 }

@@ -1,8 +1,8 @@
 import type { PipelineRequest, StatementRequest } from '@batonsql/server-common/hrana'
-import { deferTransactions, limitVectorSearches } from '@batonsql/server-common/sql'
+import { deferTransactions, limitVectorSearches, memoize } from '@batonsql/server-common/sql'
 import { type ResolveName, replaceAttachNames } from './attach-names.ts'
-import { memoize } from './memoize.ts'
 import { findRejection, hasAttach, type SqlProblem, type SqlUse } from './sql-guard.ts'
+import { getSqlTexts } from './sql-texts.ts'
 import { isWord, splitTokens, tokenizeSql } from './sql-tokens.ts'
 
 /** A statement that the server rejects as blocked if reads are blocked. */
@@ -22,7 +22,6 @@ const STORED_ON_REPLICA = {
 /** Permissions of the sender of a request, and the state of its stream. */
 export interface GuardContext extends Pick<SqlUse, 'mayWrite' | 'attach' | 'isReplica'> {
   readonly resolveName: ResolveName
-  /** Whether reads are blocked. */
   readonly blockReads: boolean
   /** Whether programs that write are migrations. */
   readonly isSchema: boolean
@@ -30,11 +29,7 @@ export interface GuardContext extends Pick<SqlUse, 'mayWrite' | 'attach' | 'isRe
 
 /** Whether any of the requests attaches a database, or stores SQL that does. */
 export function attachesDatabase(requests: readonly PipelineRequest[]): boolean {
-  return requests.some((request) => {
-    if (request.type === 'batch') return request.steps.some(({ statement }) => hasAttach(statement.sql ?? ''))
-    if (request.type === 'execute') return hasAttach(request.statement.sql ?? '')
-    return 'sql' in request && hasAttach(request.sql ?? '')
-  })
+  return getSqlTexts(requests).some(hasAttach)
 }
 
 /**

@@ -10,7 +10,6 @@ export interface SqlToken {
   readonly text: string
 }
 
-/** The tokens of SQL text. */
 export interface TokenizedSql {
   readonly tokens: readonly SqlToken[]
   /**

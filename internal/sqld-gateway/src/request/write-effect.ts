@@ -1,7 +1,6 @@
 import type { PipelineRequest, SqlReference } from '@batonsql/server-common/hrana'
-import { scanSql, splitStatements } from '@batonsql/server-common/sql'
+import { memoize, scanSql, splitStatements } from '@batonsql/server-common/sql'
 import { isHarmlessToPrepare } from './is-harmless-to-prepare.ts'
-import { memoize } from './memoize.ts'
 import { type Pragma, READ_ONLY_PRAGMA, readPragma } from './pragma.ts'
 import { type SqlToken, splitTokens, tokenizeSql } from './sql-tokens.ts'
 
@@ -24,7 +23,6 @@ export const NO_EFFECT: WriteEffect = {
   endsTransaction: false,
   mayCommit: false,
 }
-/** The effect of unknown SQL. */
 const ANY_EFFECT: WriteEffect = {
   mayWrite: true,
   beginsTransaction: true,

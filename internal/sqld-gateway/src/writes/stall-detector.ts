@@ -9,7 +9,6 @@ export interface WriteMonitor {
   readonly stalledMs: (id: DatabaseId) => number
   /** Acquires and releases the write lock. Resolves when the server has responded. */
   readonly probe: (id: DatabaseId) => Promise<void>
-  /** Whether the server responds at all. */
   readonly responds: () => Promise<boolean>
   /** Whether the write lock is free according to the file; null if unknown. */
   readonly isLockFree: (id: DatabaseId) => Promise<boolean | null>

@@ -18,7 +18,6 @@ const MIN_PAUSE_MS = 1_000
 /** Size from which a WAL that cannot be truncated is reported, and again whenever it has doubled. */
 const REPORTED_BYTES = 256 * 1_024 ** 2
 
-/** Access to the WAL of a database. */
 export interface WalAccess {
   /** Returns its size; 0 if it does not exist. */
   readonly bytes: () => Promise<number>

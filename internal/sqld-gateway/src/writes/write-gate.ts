@@ -20,7 +20,6 @@ export class StreamWriteState {
   readonly stored: StoredEffects = new Map()
 }
 
-/** The outcome of a request. */
 export interface WriteEnd {
   /** Whether its stream remains open. */
   readonly isContinued: boolean
@@ -50,7 +49,6 @@ export class WriteGate {
     return [...this.#writers]
   }
 
-  /** Whether a stream is one of {@link writers}. */
   isWriter(stream: StreamWriteState): boolean {
     return this.#writers.has(stream)
   }

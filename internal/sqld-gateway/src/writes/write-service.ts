@@ -10,13 +10,11 @@ import { WalCheckpointer } from './wal-checkpointer.ts'
 import { type StreamWriteState, WriteGate } from './write-gate.ts'
 import { WriteTicket } from './write-ticket.ts'
 
-/** Options of a {@link WriteService}. */
 export interface WriteServiceOptions {
   /** Returns the file of a database; null for a remote server, which manages its WALs itself and is never restarted. */
   readonly getFile: ((id: DatabaseId) => string) | null
   /** See {@link WriteService.beforeWrite}. */
   readonly beforeWrite: (id: DatabaseId) => Promise<void>
-  /** Receives notices. */
   readonly onNotice: (id: DatabaseId, text: string) => void
   readonly stallTimes: StallTimes | undefined
 }
@@ -43,7 +41,6 @@ export class WriteService {
   readonly #options: WriteServiceOptions
   readonly #times: StallTimes
   readonly #detector: StallDetector
-  /** Databases that were reported as stalled. */
   readonly #reportedStalls = new Set<DatabaseId>()
 
   constructor(upstream: Upstream, internal: InternalRequests, options: WriteServiceOptions) {
@@ -112,7 +109,6 @@ export class WriteService {
     }
   }
 
-  /** Called when a database was removed. */
   remove(id: DatabaseId): void {
     this.#databases.get(id)?.checkpointer?.close()
     this.#databases.delete(id)

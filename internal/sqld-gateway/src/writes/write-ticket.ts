@@ -24,12 +24,10 @@ export class WriteTicket {
     this.#onWrite = onWrite
   }
 
-  /** Whether its stream may hold or acquire the write lock. */
   get mayHoldLock(): boolean {
     return this.#gate.isWriter(this.#stream)
   }
 
-  /** Called when the response begins. */
   onResponse(): void {
     this.#gate.onResponse(this.#stream, this.#effect)
   }

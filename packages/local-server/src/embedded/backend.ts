@@ -22,6 +22,7 @@ import {
   type DatabaseSettings,
   type DatabaseSource,
   describeBlock,
+  type ExportedFile,
   getFileSize,
   hasDatabaseFile,
   isExportRoute,
@@ -38,7 +39,6 @@ import {
   setAside,
   type UsageSample,
 } from '@batonsql/server-common/backend'
-import { type Clock, SYSTEM_CLOCK } from '@batonsql/server-common/base'
 import {
   type Dialect,
   decodeCursorBody,
@@ -55,8 +55,8 @@ import {
   textResponse,
 } from '@batonsql/server-common/http'
 import { PACKAGE_VERSION } from '../server/package-version.ts'
-import { DatabaseExports } from './database-exports.ts'
-import { completeDirectory, DATABASE_FILE, ensureDatabaseFile } from './empty-database.ts'
+import { createExport } from './database-exports.ts'
+import { DATABASE_FILE, ensureDatabaseFile } from './empty-database.ts'
 import { mayWrite } from './may-write.ts'
 import { readDumpQuery, readListenQuery } from './query-parameters.ts'
 import { retryUnlessBegun } from './retry-unless-begun.ts'
@@ -68,9 +68,7 @@ import { StreamTable } from './stream-table.ts'
 import { UsageCounters } from './usage-counters.ts'
 import { WorkerPool } from './worker-pool.ts'
 
-/** Options of an {@link EmbeddedBackend}. */
 export interface EmbeddedOptions {
-  /** Directory of the database files. */
   readonly directory: string
   /** Whether anyone has full access without a token. */
   readonly isOpen: boolean
@@ -82,8 +80,6 @@ export interface EmbeddedOptions {
   readonly resolveName?: (from: DatabaseId, name: string) => DatabaseId | undefined
   /** Restricts the databases that a token may attach. By default, there is no restriction. */
   readonly reachable?: ReachableDatabases | undefined
-  /** Decides when streams expire. @default the system clock */
-  readonly clock?: Clock
 }
 
 /** Serves the database API with the embedded engine: manages streams and permissions, and runs statements in worker threads. */
@@ -102,7 +98,6 @@ export class EmbeddedBackend implements DatabaseBackend {
   readonly #migrations: SchemaMigrations
   /** Number of the last internal stream: negative, so that it differs from clients' streams, whose limit does not include it. */
   #lastInternalStream = 0
-  readonly #exports: DatabaseExports
   readonly #runningExports: RunningExports = new Map()
   readonly #running = new RunningRequests()
   readonly #usage = new UsageCounters()
@@ -114,14 +109,13 @@ export class EmbeddedBackend implements DatabaseBackend {
     dialect = null,
     resolveName = (_, name) => name as DatabaseId,
     reachable,
-    clock = SYSTEM_CLOCK,
   }: EmbeddedOptions) {
     this.#resolveName = resolveName
     this.#dialect = dialect
     this.#directory = directory
     this.#isDurable = isDurable
     this.#tokens = new TokenCheck(isOpen, reachable)
-    this.#streams = new StreamTable(clock, (id, stream) => this.#workers.find(id)?.closeStream(stream))
+    this.#streams = new StreamTable((id, stream) => this.#workers.find(id)?.closeStream(stream))
     this.#workers = new WorkerPool({
       getPath: (id) => this.#getFile(id),
       getRole: (id) => this.#schemas.getRole(id),
@@ -146,11 +140,6 @@ export class EmbeddedBackend implements DatabaseBackend {
         resolveName(from, target) === target &&
         this.#isAttachable(target),
     })
-    this.#exports = new DatabaseExports({
-      directory: join(directory, 'exports'),
-      workers: this.#workers,
-      snapshot: (id, path, signal) => this.#snapshot(id, path, signal),
-    })
   }
 
   async setAsideUnregistered(registeredIds: ReadonlySet<DatabaseId>): Promise<readonly DatabaseId[]> {
@@ -161,10 +150,11 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async start(): Promise<string> {
-    await completeDirectory(this.#directory, this.#isDurable)
+    mkdirSync(this.#directory, { recursive: true })
     const sqliteVersion = await this.#workers.prepare()
     await this.#schemas.load()
-    await this.#exports.removeLeftovers()
+    // files that a killed process has left
+    await rm(this.#exportsFolder, { recursive: true, force: true })
     return `baton-local ${PACKAGE_VERSION} (libSQL, SQLite ${sqliteVersion})`
   }
 
@@ -204,7 +194,7 @@ export class EmbeddedBackend implements DatabaseBackend {
   }
 
   async exportTo(id: DatabaseId, file: string): Promise<void> {
-    const copy = await this.#exports.create(id, new AbortController().signal)
+    const copy = await this.#export(id)
     try {
       await copyDatabaseFile(copy.path, file)
       await ensureDatabaseFile(file, this.#isDurable)
@@ -307,9 +297,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     if (isExportRoute(request.path)) {
       checkReadsAll(call)
       this.#checkNotBlocked(id)
-      return await buildExportResponse(request, id, this.#runningExports, () =>
-        this.#exports.create(id, signal),
-      )
+      return await buildExportResponse(request, id, this.#runningExports, () => this.#export(id, signal))
     }
     running.isReceiving = true
     const text = await readText(request.body)
@@ -372,7 +360,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       if (allowed !== 'all' && !allowed.includes(target ?? name)) return NO_ATTACH_PERMISSION
       if (target === undefined || !this.#isAttachable(target)) return NOT_ATTACHABLE
       // recorded before the copy is made, so that the stream is closed if the database can no longer be attached
-      this.#streams.attach(request, target)
+      this.#streams.attach(request.stream, target)
       await this.#snapshot(target, path)
       return this.#isAttachable(target) ? null : NOT_ATTACHABLE
     } catch (error) {
@@ -407,6 +395,18 @@ export class EmbeddedBackend implements DatabaseBackend {
   /** Copies a database and its WAL to a file. */
   async #snapshot(id: DatabaseId, path: string, signal?: AbortSignal): Promise<void> {
     await this.#runInternal(id, { type: 'snapshot', path }, signal)
+  }
+
+  /** Exports a database to a temporary file. @param signal aborts the snapshot, but not the work that completes the copy */
+  async #export(id: DatabaseId, signal?: AbortSignal): Promise<ExportedFile> {
+    return await createExport(this.#exportsFolder, {
+      snapshot: (path) => this.#snapshot(id, path, signal),
+      complete: (path) => this.#workers.completeCopy(id, path),
+    })
+  }
+
+  get #exportsFolder(): string {
+    return join(this.#directory, 'exports')
   }
 
   /** Runs work on a new internal stream. @returns its output @throws Error with the body of its failure */

@@ -45,7 +45,6 @@ export class ChangeFeed {
     return listener
   }
 
-  /** Reports a committed transaction. */
   publish(changes: readonly TableChanges[]): void {
     for (const listener of this.#listeners) {
       for (const change of changes) listener.report(change)

@@ -21,7 +21,6 @@ export class CursorBodyStream implements CursorListener {
     this.#stream.once('close', () => this.source?.abandon())
   }
 
-  /** The body. */
   get stream(): Readable {
     return this.#stream
   }

@@ -1,12 +1,10 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
-import { completeDirectory, ensureDatabaseFile } from './empty-database.ts'
-
-const [OLD, NEW] = ['0b7e7f0c-4a0c-4f6e-8a55-000000000001', '0b7e7f0c-4a0c-4f6e-8a55-000000000002']
+import { ensureDatabaseFile } from './empty-database.ts'
 
 test('a new file is an empty database that any SQLite can open', async () => {
   const file = join(createTemporaryDirectory(), 'data.db')
@@ -36,15 +34,4 @@ test('a file that is not empty is left unchanged, but is synced to disk', async 
     expect(sync).toHaveBeenCalledTimes(isDurable ? 1 : 0)
   }
   expect(readFileSync(file, 'utf8')).toBe('something')
-})
-
-test('creates missing database files only in a directory from an older version', async () => {
-  const folder = createTemporaryDirectory()
-  for (const name of [OLD, 'exports']) mkdirSync(join(folder, name))
-  await completeDirectory(folder, true)
-  expect([readdirSync(join(folder, OLD)), readdirSync(join(folder, 'exports'))]).toEqual([['data.db'], []])
-  mkdirSync(join(folder, NEW))
-  rmSync(join(folder, OLD, 'data.db'))
-  await completeDirectory(folder, true)
-  expect([readdirSync(join(folder, OLD)), readdirSync(join(folder, NEW))]).toEqual([[], []])
 })

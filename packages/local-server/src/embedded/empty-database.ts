@@ -1,13 +1,8 @@
-import { mkdir, open, readdir, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { open } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { hasDatabaseFile } from '@batonsql/server-common/backend'
-import { isUuid, SQLITE_HEADER, syncFolder } from '@batonsql/server-common/base'
+import { SQLITE_HEADER, syncFolder } from '@batonsql/server-common/base'
 
-/**
- * File that marks a directory in which every database has a file. Older versions created the file of a database on its first
- * request.
- */
-const MARKER_FILE = 'every-database-has-a-file'
 /** Name of a database's file in its folder, which is named for its id. */
 export const DATABASE_FILE = 'data.db'
 const PAGE_BYTES = 4_096
@@ -29,16 +24,6 @@ export async function ensureDatabaseFile(path: string, isDurable: boolean): Prom
   }
   const folder = dirname(path)
   if (isDurable) for (const directory of [folder, dirname(folder)]) syncFolder(directory)
-}
-
-/** Creates the directory if it is missing, and the files of databases that an older version has not created yet. */
-export async function completeDirectory(directory: string, isDurable: boolean): Promise<void> {
-  await mkdir(directory, { recursive: true })
-  const entries = await readdir(directory, { withFileTypes: true })
-  if (entries.some(({ name }) => name === MARKER_FILE)) return
-  const folders = entries.filter((entry) => entry.isDirectory() && isUuid(entry.name))
-  for (const { name } of folders) await ensureDatabaseFile(join(directory, name, DATABASE_FILE), isDurable)
-  await writeFile(join(directory, MARKER_FILE), '')
 }
 
 /** Returns a database without tables in WAL mode, as the engine creates it. */

@@ -2,19 +2,25 @@
 
 import { Readable } from 'node:stream'
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
-import { TestClock } from '@batonsql/server-common/test-clock'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { EmbeddedBackend } from './backend.ts'
 
 const DATABASES = Array.from({ length: 18 }, (_, index) => `d${index}` as DatabaseId)
+/** How long a stream stays open without a request, and the longest delay of a timer. */
+const STREAM_EXPIRY_MS = 10_000
+const NEVER_MS = 2 ** 31 - 1
 const close = { type: 'close' }
 const execute = (sql: string): object => ({ type: 'execute', stmt: { sql } })
 
 async function openBackend(): Promise<EmbeddedBackend> {
   const directory = createTemporaryDirectory()
   // no stream expires, however long the threads take to start
-  const backend = new EmbeddedBackend({ directory, isOpen: true, clock: new TestClock() })
+  const { setTimeout } = globalThis
+  vi.spyOn(globalThis, 'setTimeout').mockImplementation(((callback: () => void, ms: number) =>
+    setTimeout(callback, ms < STREAM_EXPIRY_MS ? ms : NEVER_MS)) as typeof setTimeout)
+  onTestFinished(() => void vi.restoreAllMocks())
+  const backend = new EmbeddedBackend({ directory, isOpen: true })
   await backend.start()
   for (const id of DATABASES) await backend.create(id, { type: 'empty' }, DEFAULT_SETTINGS)
   onTestFinished(() => backend[Symbol.asyncDispose]())

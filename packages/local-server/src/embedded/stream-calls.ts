@@ -18,10 +18,9 @@ import {
 } from '@batonsql/server-common/hrana'
 import { type ServiceResponse, textResponse } from '@batonsql/server-common/http'
 import { CursorBodyStream } from './cursor-body-stream.ts'
-import type { StreamLease, StreamTable } from './stream-table.ts'
+import type { StreamTable } from './stream-table.ts'
 import type { WorkerPool } from './worker-pool.ts'
 
-/** Options of {@link StreamCalls}. */
 export interface StreamCallOptions {
   readonly workers: WorkerPool
   readonly streams: StreamTable
@@ -35,10 +34,9 @@ export interface ClientCall extends Omit<DatabaseCall, 'stream'> {
   readonly running: RunningRequest
 }
 
-/** A response that a worker writes. */
 interface StreamedResponse {
   readonly call: ClientCall
-  readonly lease: StreamLease
+  readonly stream: number
   readonly cursor: RunningCursor
   readonly lines: CursorBodyStream
 }
@@ -56,70 +54,71 @@ export class StreamCalls {
   /** Runs a pipeline. @throws NotBegunError if it can be retried */
   async pipeline(call: ClientCall, body: PipelineBody, version: 2 | 3): Promise<ServiceResponse> {
     if (this.#options.dialect === 'cloud') checkCloseIsLast(body)
-    const lease = await this.#lease(call, body.baton)
-    return await this.#closeOnError(lease, async () => {
-      const worker = await this.#getWorker(call.id, lease)
+    const stream = await this.#openOrResume(call, body.baton)
+    return await this.#closeOnError(stream, async () => {
+      const worker = await this.#getWorker(call.id, stream)
       const { requests } = body
-      const outcome = await worker.run({ ...call, ...lease }, { type: 'pipeline', requests, version })
-      if (outcome.type === 'failure') return this.#closeAndReport(lease, outcome)
+      const outcome = await worker.run({ ...call, stream }, { type: 'pipeline', requests, version })
+      if (outcome.type === 'failure') return this.#closeAndReport(stream, outcome)
       // without its client, the stream cannot be continued, so it must not keep the write lock
       const isClosed = outcome.isClosed || call.signal.aborted
-      if (isClosed) this.#options.streams.close(lease)
+      if (isClosed) this.#options.streams.close(stream)
       // the worker may not have detected yet that the client has disconnected
-      if (isClosed && !outcome.isClosed) worker.closeStream(lease.stream)
-      const baton = isClosed ? null : this.#options.streams.release(lease)
+      if (isClosed && !outcome.isClosed) worker.closeStream(stream)
+      const baton = isClosed ? null : this.#options.streams.release(stream)
       return jsonResponse(concat(`{${responseHead(baton)},"results":`, outcome.text, '}'), worker)
     })
   }
 
   /** Runs the batch of a cursor; the response begins when the batch has been accepted. @throws NotBegunError */
   async cursor(call: ClientCall, body: CursorBody): Promise<ServiceResponse> {
-    const lease = await this.#lease(call, body.baton)
-    const lines = new CursorBodyStream(() => `{${responseHead(this.#options.streams.release(lease))}}\n`)
-    return await this.#closeOnError(lease, async () => {
-      const worker = await this.#getWorker(call.id, lease)
-      const cursor = worker.stream({ ...call, ...lease }, { type: 'cursor', steps: body.steps }, lines)
-      return await this.#streamResponse({ call, lease, cursor, lines }, { 'content-type': 'text/plain' })
+    const stream = await this.#openOrResume(call, body.baton)
+    const lines = new CursorBodyStream(() => `{${responseHead(this.#options.streams.release(stream))}}\n`)
+    return await this.#closeOnError(stream, async () => {
+      const worker = await this.#getWorker(call.id, stream)
+      const cursor = worker.stream({ ...call, stream }, { type: 'cursor', steps: body.steps }, lines)
+      return await this.#streamResponse({ call, stream, cursor, lines }, { 'content-type': 'text/plain' })
     })
   }
 
   /** Dumps a database on a stream of its own. @throws NotBegunError */
   async dump(call: ClientCall, preserveRowIds: boolean): Promise<ServiceResponse> {
-    const lease = await this.#options.streams.open(call.id, false)
+    const stream = await this.#options.streams.open(call.id, false)
     const lines = new CursorBodyStream(() => '')
-    return await this.#closeOnError(lease, async () => {
-      const worker = await this.#getWorker(call.id, lease)
-      const dump = worker.stream({ ...call, ...lease }, { type: 'dump', preserveRowIds }, lines)
-      const end = (): void => this.#options.streams.close(lease)
+    return await this.#closeOnError(stream, async () => {
+      const worker = await this.#getWorker(call.id, stream)
+      const dump = worker.stream({ ...call, stream }, { type: 'dump', preserveRowIds }, lines)
+      const end = (): void => this.#options.streams.close(stream)
       void dump.outcome.then(end, end)
-      return await this.#streamResponse({ call, lease, cursor: dump, lines }, {})
+      return await this.#streamResponse({ call, stream, cursor: dump, lines }, {})
     })
   }
 
-  async #lease(
+  async #openOrResume(
     { id, permissions: { write, attach }, running }: ClientCall,
     baton: string | null,
-  ): Promise<StreamLease> {
+  ): Promise<number> {
     const mayAttach = (target: DatabaseId): boolean => this.#options.mayAttach(id, target, attach)
     const { streams } = this.#options
-    const lease = baton === null ? await streams.open(id, write) : streams.resume(baton, id, write, mayAttach)
-    running.attached = streams.getAttached(lease)
-    return lease
+    const stream =
+      baton === null ? await streams.open(id, write) : streams.resume(baton, id, write, mayAttach)
+    running.attached = streams.getAttached(stream)
+    return stream
   }
 
   /** Runs `work`; if it fails, for example because the database was deleted, closes the stream, which frees its slot. */
-  async #closeOnError<T>(lease: StreamLease, work: () => Promise<T>): Promise<T> {
+  async #closeOnError<T>(stream: number, work: () => Promise<T>): Promise<T> {
     try {
       return await work()
     } catch (error) {
-      this.#options.streams.close(lease)
+      this.#options.streams.close(stream)
       throw error
     }
   }
 
   /** Responds with the output of a worker as soon as it begins. */
   async #streamResponse(
-    { call, lease, cursor, lines }: StreamedResponse,
+    { call, stream, cursor, lines }: StreamedResponse,
     headers: ServiceResponse['headers'],
   ): Promise<ServiceResponse> {
     lines.source = cursor
@@ -128,30 +127,30 @@ export class StreamCalls {
     call.running.hold()
     void cursor.outcome.then(end, end)
     const firstOutcome = await Promise.race([cursor.outcome, lines.begun])
-    if (firstOutcome?.type === 'failure') return this.#closeAndReport(lease, firstOutcome)
+    if (firstOutcome?.type === 'failure') return this.#closeAndReport(stream, firstOutcome)
     void cursor.outcome.then(
       (outcome) => {
         if (outcome.type !== 'failure') return lines.end()
-        this.#options.streams.close(lease)
+        this.#options.streams.close(stream)
         lines.abort(outcome.body)
       },
       (error: unknown) => {
-        this.#options.streams.close(lease)
+        this.#options.streams.close(stream)
         lines.abort(String(error))
       },
     )
     return { status: 200, headers, body: lines.stream }
   }
 
-  #closeAndReport(lease: StreamLease, { status, contentType, body }: FailureText): ServiceResponse {
-    this.#options.streams.close(lease)
+  #closeAndReport(stream: number, { status, contentType, body }: FailureText): ServiceResponse {
+    this.#options.streams.close(stream)
     return textResponse(status, contentType, body)
   }
 
   /** Returns the worker of a database. @throws PipelineFailure if the stream was closed in the meantime */
-  async #getWorker(id: DatabaseId, lease: StreamLease): Promise<DatabaseWorker> {
+  async #getWorker(id: DatabaseId, stream: number): Promise<DatabaseWorker> {
     const worker = await this.#options.workers.get(id)
-    if (!this.#options.streams.has(lease)) throw PipelineFailure.invalidBaton()
+    if (!this.#options.streams.has(stream)) throw PipelineFailure.invalidBaton()
     return worker
   }
 }

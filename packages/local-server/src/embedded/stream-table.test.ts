@@ -1,16 +1,17 @@
 import type { DatabaseId } from '@batonsql/server-common/backend'
 import { PipelineFailure } from '@batonsql/server-common/hrana'
-import { TestClock } from '@batonsql/server-common/test-clock'
-import { expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { StreamTable } from './stream-table.ts'
 
 const A = 'a' as DatabaseId
 const B = 'b' as DatabaseId
 
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
+afterEach(() => void vi.useRealTimers())
+
 function setUp() {
-  const clock = new TestClock()
   const expired: number[] = []
-  return { clock, expired, table: new StreamTable(clock, (_, stream) => expired.push(stream)) }
+  return { expired, table: new StreamTable((_, stream) => expired.push(stream)) }
 }
 
 function catchFailure(run: () => unknown): string {
@@ -43,8 +44,8 @@ test('a baton is not valid while a request is using its stream', async () => {
 test('rejects malformed batons, batons from another server, for another database, or for a closed stream', async () => {
   const { table } = setUp()
   const otherTable = setUp().table
-  const lease = await table.open(A)
-  const baton = table.release(lease) as string
+  const stream = await table.open(A)
+  const baton = table.release(stream) as string
   const invalidBatons = [
     '',
     'x',
@@ -55,71 +56,71 @@ test('rejects malformed batons, batons from another server, for another database
   for (const invalidBaton of invalidBatons)
     expect(catchFailure(() => table.resume(invalidBaton, A))).toBe('400 Received an invalid baton')
   expect(catchFailure(() => table.resume(baton, B))).toBe('400 Received an invalid baton')
-  table.close(lease)
+  table.close(stream)
   expect(catchFailure(() => table.resume(baton, A))).toBe('400 Received an invalid baton')
 })
 
 test('an idle stream expires after 10 s, is reported as expired for 300 s, and is then unknown', async () => {
-  const { clock, table, expired } = setUp()
-  clock.advance(250)
+  const { table, expired } = setUp()
+  vi.advanceTimersByTime(250)
   const baton = table.release(await table.open(A)) as string
-  clock.advance(10_000)
+  vi.advanceTimersByTime(10_000)
   expect(expired).toEqual([])
-  clock.advance(750) // the next whole second
+  vi.advanceTimersByTime(750) // the next whole second
   expect(expired).toEqual([1])
   const body = '{"message":"The stream has expired due to inactivity","code":"STREAM_EXPIRED"}'
   expect(catchFailure(() => table.resume(baton, A))).toBe(`400 ${body}`)
-  clock.advance(300_000)
+  vi.advanceTimersByTime(300_000)
   expect(catchFailure(() => table.resume(baton, A))).toBe('400 Received an invalid baton')
 })
 
 test('a stream does not expire while a request is in flight', async () => {
-  const { clock, table, expired } = setUp()
-  const lease = await table.open(A)
-  clock.advance(60_000)
-  const baton = table.release(lease) as string
-  clock.advance(9_000)
+  const { table, expired } = setUp()
+  const stream = await table.open(A)
+  vi.advanceTimersByTime(60_000)
+  const baton = table.release(stream) as string
+  vi.advanceTimersByTime(9_000)
   table.resume(baton, A)
-  clock.advance(60_000)
+  vi.advanceTimersByTime(60_000)
   expect(expired).toEqual([])
 })
 
 test('opens at most 128 streams; a free slot goes to the request that has waited longest, and others are rejected with 429 after a second', async () => {
-  const { clock, table } = setUp()
-  const leases = await Promise.all(Array.from({ length: 128 }, () => table.open(A)))
+  const { table } = setUp()
+  const streams = await Promise.all(Array.from({ length: 128 }, () => table.open(A)))
   const order: string[] = []
   const first = table.open(A).then(() => order.push('first'))
   const second = table.open(B).then(
     () => order.push('second'),
     (error: PipelineFailure) => order.push(`${error.status} ${error.body}`),
   )
-  table.close(leases[0] as { stream: number })
+  table.close(streams[0] as number)
   await first
-  clock.advance(1_000)
+  vi.advanceTimersByTime(1_000)
   await second
   expect(order).toEqual(['first', '429 {"error":"Timed out while opening database connection"}'])
   expect([table.countOpen(A), table.countOpen(B)]).toEqual([128, 0])
 })
 
 test('an expired stream frees its slot once', async () => {
-  const { clock, table } = setUp()
-  const leases = await Promise.all(Array.from({ length: 128 }, () => table.open(A)))
-  const [expiredLease] = leases as [{ stream: number }]
-  table.release(expiredLease)
-  clock.advance(11_000)
+  const { table } = setUp()
+  const streams = await Promise.all(Array.from({ length: 128 }, () => table.open(A)))
+  const [expiredStream = 0] = streams
+  table.release(expiredStream)
+  vi.advanceTimersByTime(11_000)
   const opening = table.open(A)
-  clock.advance(1_000)
+  vi.advanceTimersByTime(1_000)
   await opening
-  table.close(expiredLease)
+  table.close(expiredStream)
   const rejectedOpen = table.open(A)
-  clock.advance(1_000)
+  vi.advanceTimersByTime(1_000)
   await expect(rejectedOpen).rejects.toBeInstanceOf(PipelineFailure)
 })
 
 test('after its database is closed, an expired stream is still reported as expired, and an open one is unknown', async () => {
-  const { clock, table } = setUp()
+  const { table } = setUp()
   const expiredBaton = table.release(await table.open(A)) as string
-  clock.advance(11_000)
+  vi.advanceTimersByTime(11_000)
   const openBaton = table.release(await table.open(A)) as string
   table.closeStreams(A)
   expect(catchFailure(() => table.resume(expiredBaton, A))).toContain('STREAM_EXPIRED')
@@ -128,25 +129,25 @@ test('after its database is closed, an expired stream is still reported as expir
 
 test('a stream can be resumed only by a client that is allowed to attach all databases attached to it', async () => {
   const { table } = setUp()
-  const lease = await table.open(A)
-  table.attach(lease, B)
-  const baton = table.release(lease) as string
+  const stream = await table.open(A)
+  table.attach(stream, B)
+  const baton = table.release(stream) as string
   expect(catchFailure(() => table.resume(baton, A, true, (id) => id !== B))).toBe(
     '400 Received an invalid baton',
   )
   // the rejection has not used up the baton
-  expect(table.resume(baton, A, true, (id) => id === B)).toEqual(lease)
+  expect(table.resume(baton, A, true, (id) => id === B)).toEqual(stream)
 })
 
 test('closes only the streams that have a database attached', async () => {
   const { table } = setUp()
-  const [attachingLease, otherLease] = [await table.open(A), await table.open(A)]
-  const attached = table.getAttached(attachingLease)
-  table.attach(attachingLease, B)
+  const [attaching, other] = [await table.open(A), await table.open(A)]
+  const attached = table.getAttached(attaching)
+  table.attach(attaching, B)
   expect(attached).toEqual([B])
-  expect(table.closeAttaching(B)).toEqual([{ database: A, stream: attachingLease.stream }])
-  expect([table.has(attachingLease), table.has(otherLease)]).toEqual([false, true])
+  expect(table.closeAttaching(B)).toEqual([{ database: A, stream: attaching }])
+  expect([table.has(attaching), table.has(other)]).toEqual([false, true])
   expect(table.closeAttaching(B)).toEqual([])
   // a request that is still running on the closed stream may still attach a database
-  expect(() => table.attach(attachingLease, B)).not.toThrow()
+  expect(() => table.attach(attaching, B)).not.toThrow()
 })

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import type { DatabaseId, RevokedAccess } from '@batonsql/server-common/backend'
-import type { Clock } from '@batonsql/server-common/base'
 import { PipelineFailure } from '@batonsql/server-common/hrana'
 import { BatonSigner } from './baton.ts'
 
@@ -25,25 +24,18 @@ interface Stream {
   mayWrite: boolean
   /** Databases that it has attached, including those it has detached since. */
   readonly attached: DatabaseId[]
-  cancelTimer: (() => void) | null
+  timer: NodeJS.Timeout | undefined
   isExpired: boolean
 }
 
 /** Called when a stream has been closed because it was idle. */
 export type ExpiryListener = (database: DatabaseId, stream: number) => void
 
-/** A stream while a request uses it. */
-export interface StreamLease {
-  /** The stream's number within the server. */
-  readonly stream: number
-}
-
 /**
  * Tracks the open streams of a server: their batons, their idle time and their number.
  * A baton is valid for one request to its own database.
  */
 export class StreamTable {
-  readonly #clock: Clock
   readonly #onExpiry: ExpiryListener
   readonly #signer = new BatonSigner()
   readonly #streams = new Map<number, Stream>()
@@ -51,13 +43,12 @@ export class StreamTable {
   #lastNumber = 0
   #openCount = 0
 
-  constructor(clock: Clock, onExpiry: ExpiryListener) {
-    this.#clock = clock
+  constructor(onExpiry: ExpiryListener) {
     this.#onExpiry = onExpiry
   }
 
-  /** Opens a stream; waits up to a second for a free slot. */
-  async open(database: DatabaseId, mayWrite = true): Promise<StreamLease> {
+  /** Opens a stream; waits up to a second for a free slot. @returns its number */
+  async open(database: DatabaseId, mayWrite = true): Promise<number> {
     if (this.#openCount >= MAX_STREAMS) await this.#waitForSlot()
     else this.#openCount += 1
     this.#lastNumber += 1
@@ -69,15 +60,16 @@ export class StreamTable {
       sequence,
       mayWrite,
       attached: [],
-      cancelTimer: null,
+      timer: undefined,
       isExpired: false,
     })
-    return { stream: number }
+    return number
   }
 
   /**
    * Continues the stream of a baton; the baton cannot be used again.
    * @param mayAttach whether the sender may attach a database now; must be true for every database that the stream has attached
+   * @returns its number
    * @throws PipelineFailure if the baton is invalid or was used, or if its stream has expired
    */
   resume(
@@ -85,7 +77,7 @@ export class StreamTable {
     database: DatabaseId,
     mayWrite = true,
     mayAttach: (id: DatabaseId) => boolean = () => true,
-  ): StreamLease {
+  ): number {
     const content = this.#signer.verify(baton)
     const stream = content === null ? undefined : this.#streams.get(Number(content.stream))
     if (content === null || stream === undefined || stream.database !== database) {
@@ -98,30 +90,29 @@ export class StreamTable {
     if (!stream.attached.every(mayAttach)) throw PipelineFailure.invalidBaton()
     this.#take(stream)
     stream.mayWrite ||= mayWrite
-    return { stream: stream.number }
+    return stream.number
   }
 
   /** Returns the baton for the next request, and starts the idle timer. Null if the stream has ended in the meantime. */
-  release({ stream: number }: StreamLease): string | null {
+  release(number: number): string | null {
     const stream = this.#streams.get(number)
     if (stream === undefined) return null
     // the service rounds up to the next whole second
-    const now = this.#clock.now()
+    const now = performance.now()
     const expiresAt = Math.ceil((now + IDLE_MS) / SECOND_MS) * SECOND_MS
-    stream.cancelTimer = this.#clock.after(expiresAt - now, () => this.#expire(stream))
+    stream.timer = setTimeout(() => this.#expire(stream), expiresAt - now).unref()
     return this.#signer.sign({ stream: BigInt(number), sequence: stream.sequence })
   }
 
-  /** Whether a stream is still open. */
-  has({ stream }: StreamLease): boolean {
-    return this.#streams.has(stream)
+  has(number: number): boolean {
+    return this.#streams.has(number)
   }
 
   /** Removes a stream that was closed or has failed. */
-  close({ stream: number }: StreamLease): void {
+  close(number: number): void {
     const stream = this.#streams.get(number)
     if (stream === undefined) return
-    stream.cancelTimer?.()
+    clearTimeout(stream.timer)
     this.#streams.delete(number)
     if (!stream.isExpired) this.#freeSlot()
   }
@@ -135,18 +126,18 @@ export class StreamTable {
     const openStreams = [...this.#streams.values()].filter(
       (stream) => stream.database === database && !stream.isExpired && (access === 'all' || stream.mayWrite),
     )
-    for (const { number } of openStreams) this.close({ stream: number })
+    for (const { number } of openStreams) this.close(number)
     return openStreams.map(({ number }) => number)
   }
 
   /** Records that a stream attaches a database. Streams that are not in the table are ignored. */
-  attach({ stream }: StreamLease, database: DatabaseId): void {
-    this.#streams.get(stream)?.attached.push(database)
+  attach(number: number, database: DatabaseId): void {
+    this.#streams.get(number)?.attached.push(database)
   }
 
   /** Returns the databases that a stream has attached; later ones are added to the same array. */
-  getAttached({ stream }: StreamLease): readonly DatabaseId[] {
-    return this.#streams.get(stream)?.attached ?? []
+  getAttached(number: number): readonly DatabaseId[] {
+    return this.#streams.get(number)?.attached ?? []
   }
 
   /** Removes the open streams that have a database attached. @returns the database and the number of each */
@@ -154,7 +145,7 @@ export class StreamTable {
     const openStreams = [...this.#streams.values()].filter(
       ({ attached, isExpired }) => attached.includes(id) && !isExpired,
     )
-    for (const { number } of openStreams) this.close({ stream: number })
+    for (const { number } of openStreams) this.close(number)
     return openStreams.map(({ database, number }) => ({ database, stream: number }))
   }
 
@@ -167,19 +158,18 @@ export class StreamTable {
 
   /** Stops all timers. */
   clear(): void {
-    for (const stream of this.#streams.values()) stream.cancelTimer?.()
+    for (const stream of this.#streams.values()) clearTimeout(stream.timer)
     this.#streams.clear()
   }
 
   #take(stream: Stream): void {
-    stream.cancelTimer?.()
-    stream.cancelTimer = null
+    clearTimeout(stream.timer)
     stream.sequence += 1n
   }
 
   #expire(stream: Stream): void {
     stream.isExpired = true
-    stream.cancelTimer = this.#clock.after(KEEP_EXPIRED_MS, () => this.#streams.delete(stream.number))
+    stream.timer = setTimeout(() => this.#streams.delete(stream.number), KEEP_EXPIRED_MS).unref()
     this.#freeSlot()
     this.#onExpiry(stream.database, stream.number)
   }
@@ -196,13 +186,13 @@ export class StreamTable {
       throw PipelineFailure.service(429, 'Too many concurrent requests')
     await new Promise<void>((resolve, reject) => {
       const grant = (): void => {
-        cancel()
+        clearTimeout(timer)
         resolve()
       }
-      const cancel = this.#clock.after(MAX_WAIT_MS, () => {
+      const timer = setTimeout(() => {
         this.#waiting.splice(this.#waiting.indexOf(grant), 1)
         reject(PipelineFailure.service(429, 'Timed out while opening database connection'))
-      })
+      }, MAX_WAIT_MS)
       this.#waiting.push(grant)
     })
   }

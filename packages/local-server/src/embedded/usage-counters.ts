@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import type { StatementUsage } from '@batonsql/embedded-engine'
 import type { DatabaseId, QueryUsage } from '@batonsql/server-common/backend'
 
 /**
@@ -7,7 +6,6 @@ import type { DatabaseId, QueryUsage } from '@batonsql/server-common/backend'
  * of the others begin at zero again.
  */
 const MAX_QUERIES = 200
-/** Number of queries that are shown. */
 const MAX_TOP_QUERIES = 20
 
 /** Usage of a database since the server started; `queries` by their SQL. */
@@ -23,7 +21,7 @@ export class UsageCounters {
   readonly epoch = randomUUID()
   readonly #usages = new Map<DatabaseId, DatabaseUsage>()
 
-  add(id: DatabaseId, usage: readonly StatementUsage[]): void {
+  add(id: DatabaseId, usage: readonly QueryUsage[]): void {
     const total = this.#usages.get(id) ?? { rowsRead: 0, rowsWritten: 0, queries: new Map() }
     this.#usages.set(id, total)
     for (const { query, rowsRead, rowsWritten } of usage) {

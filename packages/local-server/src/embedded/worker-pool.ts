@@ -6,9 +6,7 @@ import {
   type DatabaseToOpen,
   DatabaseWorker,
   loadEngineModule,
-  type Reply,
-  type StatementUsage,
-  type WorkerRequest,
+  type WorkerListener,
 } from '@batonsql/embedded-engine'
 import {
   type DatabaseId,
@@ -47,20 +45,15 @@ const MAX_SPARE_WORKERS = 2
 /** How long after a database was opened a spare worker for the next one is started. */
 const SPARE_DELAY_MS = 5
 
-/** Callbacks of a {@link WorkerPool}. */
-export interface WorkerPoolOptions {
+export interface WorkerPoolOptions extends Pick<WorkerListener, 'onRequest' | 'onUsage'> {
   getPath(id: DatabaseId): string
   getRole(id: DatabaseId): SchemaRole
   readonly isDurable: boolean
   readonly dialect: Dialect | null
-  /** Handles a worker's request that concerns other databases. Never rejects. */
-  onRequest(id: DatabaseId, request: WorkerRequest): Promise<Reply>
   /** Whether the database has no open stream. */
   isIdle(id: DatabaseId): boolean
   /** Called after a database and its streams have been closed. */
   onClosed(id: DatabaseId): void
-  /** Receives usage of a database. */
-  onUsage(id: DatabaseId, usage: readonly StatementUsage[]): void
 }
 
 /** Holds the workers of open databases, and spare workers, so that no request waits for a thread to start. */
@@ -76,7 +69,6 @@ export class WorkerPool {
   readonly #indexes = new Map<DatabaseId, bigint>()
   readonly #settings = new Map<DatabaseId, DatabaseSettings>()
   readonly #feeds = new Map<DatabaseId, ChangeFeed>()
-  /** Databases that are being migrated. */
   readonly #migrating = new Set<DatabaseId>()
   #module: WebAssembly.Module | null = null
   #spares: DatabaseWorker[] = []
@@ -194,7 +186,6 @@ export class WorkerPool {
     await this.#workers.get(id)?.release({ keepsFiles: true })
   }
 
-  /** Returns the change feed of a database. */
   getFeed(id: DatabaseId): ChangeFeed {
     let feed = this.#feeds.get(id)
     if (feed === undefined) {
@@ -207,7 +198,6 @@ export class WorkerPool {
     return feed
   }
 
-  /** Ends the change streams of a database. */
   closeFeed(id: DatabaseId): void {
     this.#feeds.get(id)?.end()
   }
@@ -275,8 +265,8 @@ export class WorkerPool {
     if (this.#module === null) throw new Error('the engine has not been prepared')
     return new DatabaseWorker(this.#module, {
       onChanges: (id, changes) => this.#feeds.get(id)?.publish(changes),
-      onRequest: (id, request) => this.#options.onRequest(id, request),
-      onUsage: (id, usage) => this.#options.onUsage(id, usage),
+      onRequest: this.#options.onRequest,
+      onUsage: this.#options.onUsage,
       onClosed: (worker, id) => this.#onWorkerClosed(worker, id),
     })
   }

@@ -12,7 +12,6 @@ import { type LocalServerOptions, takesTokens } from './server-options.ts'
 
 /** Parts of a server that its back end depends on. */
 interface BackendParts {
-  /** Data directory of the server. */
   readonly directory: string
   readonly isDurable: boolean
   readonly controlPlane: ControlPlane

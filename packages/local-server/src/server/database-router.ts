@@ -26,7 +26,6 @@ const FAULT_INTERVAL_MS = 60_000
 
 type Method = 'POST' | 'GET,HEAD'
 
-/** The allowed methods of a path, and its handler. */
 interface Route {
   readonly allow: Method
   readonly handle: () => ServiceResponse | Promise<ServiceResponse>
@@ -43,7 +42,6 @@ const DATABASE_ROUTES: ReadonlyMap<string, Method> = new Map<string, Method>([
 ])
 const JOB = /^\/v1\/jobs\/[\w-]+$/
 
-/** Options of a {@link DatabaseRouter}. */
 export interface DatabaseRouterOptions {
   readonly controlPlane: ControlPlane
   readonly version: string
@@ -51,7 +49,6 @@ export interface DatabaseRouterOptions {
   readonly domains: Readonly<Record<string, string>>
   /** Decides which requests are accepted at all. */
   readonly access: AccessPolicy
-  /** Whether to serve the request inspector. */
   readonly inspector: boolean
   readonly log: ServerLog
 }
@@ -102,22 +99,19 @@ export class DatabaseRouter {
     const { addresses, registry } = this.#options.controlPlane
     const row = registry.databases.get(id)
     const name = row === undefined ? id : addresses.getPath(row)
-    if (this.#options.log.isEnabled) this.#options.log.write('warn', 'database', { database: name, text })
-    else console.error(`${name}: ${text}`)
+    this.#report('warn', 'database', { database: name, text }, text)
     this.#feed?.sendNotice(name, text)
   }
 
-  #reportError(database: string, reference: string, details: string): void {
-    if (this.#options.log.isEnabled)
-      this.#options.log.write('error', 'failure', { database, reference, details })
-    else console.error(`${database}: request failed (reference ${reference}): ${details}`)
-  }
-
-  /** Reports a response whose rest is missing: its status has been sent, so that no reference can reach the client. */
-  #reportCutOff(database: string, path: string, { message }: Error): void {
-    const details = `the response to ${path} was cut off: ${message}`
-    if (this.#options.log.isEnabled) this.#options.log.write('error', 'failure', { database, details })
-    else console.error(`${database}: ${details}`)
+  /** Reports to the log; if there is none, prints `text`. */
+  #report(
+    level: 'warn' | 'error',
+    event: string,
+    fields: { readonly database: string; readonly [name: string]: string },
+    text: string,
+  ): void {
+    if (this.#options.log.isEnabled) this.#options.log.write(level, event, fields)
+    else console.error(`${fields.database}: ${text}`)
   }
 
   /** Discards the counters of a removed database. */
@@ -157,7 +151,10 @@ export class DatabaseRouter {
     }
     if (!allow.split(',').includes(request.method)) return { status: 405, headers: { allow }, body: '' }
     const startedAt = performance.now()
-    const report: ReportInternalError = (reference, details) => this.#reportError(name, reference, details)
+    const report: ReportInternalError = (reference, details) => {
+      const text = `request failed (reference ${reference}): ${details}`
+      this.#report('error', 'failure', { database: name, reference, details }, text)
+    }
     let response: ServiceResponse
     try {
       response = hideInternalError(await route.handle(), report)
@@ -166,8 +163,11 @@ export class DatabaseRouter {
     }
     const { body } = response
     if (body instanceof Readable)
-      body.once('error', (error) => {
-        if (!request.controller.signal.aborted) this.#reportCutOff(name, path, error)
+      body.once('error', ({ message }) => {
+        if (request.controller.signal.aborted) return
+        // its status has been sent, so that no reference can reach the client
+        const details = `the response to ${path} was cut off: ${message}`
+        this.#report('error', 'failure', { database: name, details }, details)
       })
     if (count) count.seconds += (performance.now() - startedAt) / 1_000
     if (count && response.status >= 500) count.failed += 1
@@ -290,7 +290,6 @@ export class DatabaseRouter {
     return errorResponse(403, `\`${name}\` cannot be reached from this address`)
   }
 
-  /** Reports a full or failing disk on the server. */
   #reportDiskFault({ id, configuration }: DatabaseRow, fault: DiskFault): void {
     // reaching a configured size limit is not a disk fault
     if (fault === 'SQLITE_FULL' && configuration.sizeLimitBytes !== null) return

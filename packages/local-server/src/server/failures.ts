@@ -28,7 +28,6 @@ interface SqlEntry {
   readonly sql_id?: number
 }
 
-/** SQL that a stream has stored, by number. */
 type StoredSql = Map<number | undefined, string>
 
 interface ParsedBody {
@@ -36,7 +35,6 @@ interface ParsedBody {
   readonly storedSql: StoredSql
 }
 
-/** The failures of a database. */
 interface DatabaseFailures {
   readonly active: Set<ActiveFailure>
   /** The SQL that streams have stored, keyed by the baton of each stream's next request. */
@@ -135,7 +133,6 @@ export class Failures<Id> {
     return failure
   }
 
-  /** Removes the failures of a database. */
   forget(id: Id): void {
     for (const failure of this.#failures.get(id)?.active ?? []) failure.end()
     this.#failures.delete(id)

@@ -18,7 +18,6 @@ const isParsed = (parse: (text: string) => number | null, value: unknown): boole
   }
 }
 
-/** Rules of {@link DatabaseOptions}. */
 export const DATABASE_RULES: RulesOf<DatabaseOptions> = {
   sizeLimit: {
     text: 'a size such as 256mb, or null',
@@ -30,7 +29,6 @@ export const DATABASE_RULES: RulesOf<DatabaseOptions> = {
   allowAttach: 'boolean',
 }
 
-/** Rules of {@link NewDatabaseOptions}. */
 export const NEW_DATABASE_RULES: RulesOf<NewDatabaseOptions> = {
   ...DATABASE_RULES,
   fromFile: 'string',
@@ -41,7 +39,6 @@ export const NEW_DATABASE_RULES: RulesOf<NewDatabaseOptions> = {
   group: 'string',
 }
 
-/** Rules of {@link TokenOptions}. */
 export const TOKEN_RULES: RulesOf<TokenOptions> = {
   authorization: ['full-access', 'read-only'],
   expiration: {

@@ -3,7 +3,6 @@ import { createRequire } from 'node:module'
 
 const require = createRequire(import.meta.url)
 
-/** Version of this package. */
 export const PACKAGE_VERSION: string = readVersion(require.resolve('@batonsql/local-server/package.json'))
 
 /** Version of libsql-server that the embedded server imitates. */

@@ -6,7 +6,6 @@ import { errorResponse, type ServiceRequest, type ServiceResponse } from '@baton
 /** The database at the bare URL. */
 export const DEFAULT_DATABASE = 'default'
 
-/** What maps addresses to databases. */
 interface AddressBook {
   readonly controlPlane: ControlPlane
   /** Maps host names to databases. */

@@ -18,7 +18,6 @@ export class ServerLog {
     this.#print = print
   }
 
-  /** Whether events are logged. */
   get isEnabled(): boolean {
     return this.#level !== 'none'
   }

@@ -1,5 +1,6 @@
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { getReplicaLocations, type SnapshotRow } from '@batonsql/control-plane'
 import { INSPECTOR_PATH } from '@batonsql/inspector'
 import { checkOptions, PORT, type RulesOf } from '@batonsql/options'
 import { isLoopback } from '@batonsql/server-common/auth'
@@ -52,6 +53,12 @@ const OPTIONS: RulesOf<LocalServerOptions> = {
   onLost: 'function',
 }
 const CONDITION: RulesOf<ReplicaCondition> = { lagMs: 'number', isDown: 'boolean' }
+
+const toSnapshot = ({ name, bytes, createdAt }: SnapshotRow): Snapshot => ({
+  name,
+  bytes,
+  createdAt: new Date(createdAt),
+})
 
 /**
  * Starts a database server on this machine and waits until it accepts requests. Close it, or use `await using`.
@@ -177,8 +184,12 @@ export class LocalServer implements AsyncDisposable {
 
   /** Returns the URLs of a database's replicas, by location. */
   replicaUrls(name: string): Readonly<Record<string, string>> {
-    const paths = Object.entries(this.#service.getReplicaPaths(name))
-    return Object.fromEntries(paths.map(([location, path]) => [location, `${this.url}/${path}/`]))
+    const row = this.#service.getDatabase(name)
+    const { registry, addresses } = this.#service.controlPlane
+    const getUrl = (location: string): string => `${this.url}/${addresses.getPath(row, location)}/`
+    return Object.fromEntries(
+      getReplicaLocations(registry, row).map((location) => [location, getUrl(location)]),
+    )
   }
 
   /**
@@ -197,7 +208,7 @@ export class LocalServer implements AsyncDisposable {
 
   /** Returns the id of a database, as used in tokens and jobs. */
   databaseId(name: string): string {
-    return this.#service.databaseId(name)
+    return this.#service.getDatabase(name).id
   }
 
   /** Changes the given settings of a database and keeps the others. */
@@ -211,12 +222,12 @@ export class LocalServer implements AsyncDisposable {
    * @throws TypeError for an unknown kind or option; Error if the database does not exist
    */
   fail(name: string, kind: FailureKind, options: FailureOptions = {}): Failure {
-    return this.#service.parts.router.failures.add(this.#service.databaseId(name), kind, options)
+    return this.#service.parts.router.failures.add(this.#service.getDatabase(name).id, kind, options)
   }
 
   /** Opens a database, so that its first request does not wait for that. */
   async openDatabase(name: string): Promise<void> {
-    await this.#service.openDatabase(name)
+    await this.#service.controlPlane.backend.findHealthProblem(this.#service.getDatabase(name).id)
   }
 
   /** Removes a database and its data, and closes its streams. */
@@ -229,7 +240,7 @@ export class LocalServer implements AsyncDisposable {
    * libsql-server given by URL.
    */
   async exportDatabase(name: string, file: string): Promise<void> {
-    await this.#service.exportDatabase(name, file)
+    await this.#service.controlPlane.backend.exportTo(this.#service.getDatabase(name).id, file)
   }
 
   /**
@@ -238,12 +249,12 @@ export class LocalServer implements AsyncDisposable {
    * @param name 1 to 64 characters, `a-z`, `0-9` and `-`, not beginning with `-`. @default the time
    */
   async createSnapshot(database: string, name?: string): Promise<Snapshot> {
-    return await this.#service.createSnapshot(database, name)
+    return toSnapshot(await this.#snapshots.create(this.#service.getDatabase(database), name))
   }
 
   /** Returns the snapshots of a database, oldest first. */
   listSnapshots(database: string): readonly Snapshot[] {
-    return this.#service.listSnapshots(database)
+    return this.#snapshots.list(this.#service.getDatabase(database).id).map(toSnapshot)
   }
 
   /**
@@ -253,13 +264,21 @@ export class LocalServer implements AsyncDisposable {
    * @returns its address, with a new token if the server takes tokens
    */
   async restoreSnapshot(database: string, name: string): Promise<DatabaseAddress> {
-    await this.#service.restoreSnapshot(database, name)
+    this.#service.checkOpen()
+    // `getDatabase` rejects a database whose file was lost, but a snapshot can restore it
+    const row = this.#service.findDatabase(database) ?? this.#service.getDatabase(database)
+    await this.#snapshots.restore(row, name)
+    this.#service.parts.router.forget(row.id)
     return await this.#addressOf(database)
   }
 
   /** Removes a snapshot. */
   async deleteSnapshot(database: string, name: string): Promise<void> {
-    await this.#service.deleteSnapshot(database, name)
+    await this.#snapshots.remove(this.#service.getDatabase(database), name)
+  }
+
+  get #snapshots() {
+    return this.#service.controlPlane.snapshots
   }
 
   /** Creates a token for a database. Rejects if the server takes no tokens. */
@@ -273,7 +292,12 @@ export class LocalServer implements AsyncDisposable {
    */
   async setReplica(location: string, condition: ReplicaCondition): Promise<void> {
     checkCondition('setReplica', condition)
-    await this.#service.setReplica(location, condition)
+    this.#service.checkOpen()
+    const { registry, backend } = this.#service.controlPlane
+    if (backend.setReplicas === undefined)
+      throw new Error('replicas require the back end "sqld" without a URL')
+    this.#service.parts.conditions.change(location, condition)
+    for (const { id } of registry.groups.rows) await backend.setReplicas(id)
   }
 
   /** The platform API and the owner's token; null on a server without `platform`. */

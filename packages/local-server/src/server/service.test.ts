@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
+import { startLocalServer } from './server.ts'
 import { ServerLog } from './server-log.ts'
 import { Service, type ServiceOptions } from './service.ts'
 
@@ -75,23 +76,22 @@ test('reports a full disk once per database, but not a value with that text or a
 
 test('a closed server changes no database, and its directory stays as it is', async () => {
   const directory = createTemporaryDirectory()
-  const service = await Service.start(optionsFor(directory))
-  await createTable(service)
-  await service.createSnapshot('default', 'kept')
-  await service.close()
+  const server = await startLocalServer({ dataDirectory: directory })
+  await server.createSnapshot('default', 'kept')
+  await server.close()
   const listFiles = () => readdirSync(directory, { recursive: true }).sort()
   const files = listFiles()
   const calls = [
-    () => service.createDatabase('new'),
-    () => service.updateDatabase('default', { blockReads: true }),
-    () => service.createSnapshot('default'),
-    () => service.restoreSnapshot('default', 'kept'),
-    () => service.deleteSnapshot('default', 'kept'),
-    () => service.deleteDatabase('default'),
-    () => service.openDatabase('default'),
-    () => service.createToken('default'),
-    () => service.exportDatabase('default', join(directory, 'export.db')),
-    () => service.setReplica('fra', { isDown: true }),
+    () => server.createDatabase('new'),
+    () => server.updateDatabase('default', { blockReads: true }),
+    () => server.createSnapshot('default'),
+    () => server.restoreSnapshot('default', 'kept'),
+    () => server.deleteSnapshot('default', 'kept'),
+    () => server.deleteDatabase('default'),
+    () => server.openDatabase('default'),
+    () => server.createToken('default'),
+    () => server.exportDatabase('default', join(directory, 'export.db')),
+    () => server.setReplica('fra', { isDown: true }),
   ]
   for (const call of calls) await expect(call(), String(call)).rejects.toThrow('the server is closed')
   expect(listFiles()).toEqual(files)

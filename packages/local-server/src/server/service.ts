@@ -5,14 +5,12 @@ import {
   type DatabaseRow,
   DEFAULT_GROUP,
   type GroupRow,
-  getReplicaLocations,
   isLocation,
   LOCATIONS,
   mintDatabaseToken,
   NEW_CONFIGURATION,
   parseExpiration,
   parseSizeLimit,
-  type SnapshotRow,
 } from '@batonsql/control-plane'
 import { checkOption, checkOptions } from '@batonsql/options'
 import { AccessPolicy } from '@batonsql/server-common/auth'
@@ -20,7 +18,6 @@ import {
   type DatabaseBackend,
   type DatabaseId,
   type DatabaseSource,
-  type ReplicaCondition,
   ReplicaConditions,
 } from '@batonsql/server-common/backend'
 import { DirectoryLock, openDirectory, runAll, type TemporaryDirectory } from '@batonsql/server-common/base'
@@ -36,7 +33,6 @@ import {
   type InitialDatabases,
   type LocalServerOptions,
   type NewDatabaseOptions,
-  type Snapshot,
   type TokenOptions,
   takesTokens,
 } from './server-options.ts'
@@ -51,12 +47,6 @@ export interface ServiceOptions extends Omit<LocalServerOptions, 'port' | 'host'
 const toConfiguration = ({ sizeLimit, ...settings }: DatabaseOptions): Partial<DatabaseConfiguration> => ({
   ...settings,
   ...(sizeLimit !== undefined && { sizeLimitBytes: parseSizeLimit(sizeLimit ?? '') }),
-})
-
-const toSnapshot = ({ name, bytes, createdAt }: SnapshotRow): Snapshot => ({
-  name,
-  bytes,
-  createdAt: new Date(createdAt),
 })
 
 const LOST_NOTICE =
@@ -155,7 +145,7 @@ export class Service {
   }
 
   async createDatabase(name: string, options: NewDatabaseOptions = {}): Promise<void> {
-    this.#checkOpen()
+    this.checkOpen()
     checkOption('createDatabase: the name', name, 'string')
     checkDatabaseName(name)
     checkOptions(options, NEW_DATABASE_RULES, 'createDatabase')
@@ -170,7 +160,7 @@ export class Service {
     } = options
     const { operator, addresses, databases } = this.controlPlane
     if (addresses.isTaken(operator.organization, name)) throw new Error(`database "${name}" already exists`)
-    const parent = fromDatabase === undefined ? undefined : this.#getDatabase(fromDatabase)
+    const parent = fromDatabase === undefined ? undefined : this.getDatabase(fromDatabase)
     // a copy begins in the group of its original
     const group = this.#getGroup(groupName ?? this.#findGroupName(parent))
     await databases.create({
@@ -199,7 +189,7 @@ export class Service {
     if (original !== undefined) sources.push(this.#toCopySource(original, fromSnapshot))
     if (isSchema) sources.push({ type: 'schema' })
     if (schema !== undefined) {
-      const parent = this.#getDatabase(schema)
+      const parent = this.getDatabase(schema)
       if (parent.group !== group.id)
         throw new TypeError('createDatabase: a database and its schema must be in the same group')
       sources.push({ type: 'schema-child', parent: parent.id })
@@ -215,26 +205,8 @@ export class Service {
     return { type: 'file', file: snapshots.getFile(snapshots.get(original, snapshot)) }
   }
 
-  /** Returns the id of a database, as used in tokens and jobs. */
-  databaseId(name: string): DatabaseId {
-    return this.#getDatabase(name).id
-  }
-
-  /** Returns the paths of a database's replicas, by location. */
-  getReplicaPaths(name: string): Readonly<Record<string, string>> {
-    const row = this.#getDatabase(name)
-    const { registry, addresses } = this.controlPlane
-    const locations = getReplicaLocations(registry, row)
-    return Object.fromEntries(locations.map((location) => [location, addresses.getPath(row, location)]))
-  }
-
-  async exportDatabase(name: string, file: string): Promise<void> {
-    this.#checkOpen()
-    await this.controlPlane.backend.exportTo(this.#getDatabase(name).id, file)
-  }
-
   async updateDatabase(name: string, options: DatabaseOptions): Promise<void> {
-    const row = this.#getDatabase(name)
+    const row = this.getDatabase(name)
     checkOptions(options, DATABASE_RULES, 'updateDatabase')
     await this.controlPlane.databases.change({
       ...row,
@@ -242,53 +214,20 @@ export class Service {
     })
   }
 
-  async setReplica(location: string, condition: ReplicaCondition): Promise<void> {
-    this.#checkOpen()
-    const { registry, backend } = this.controlPlane
-    if (backend.setReplicas === undefined)
-      throw new Error('replicas require the back end "sqld" without a URL')
-    this.parts.conditions.change(location, condition)
-    for (const { id } of registry.groups.rows) await backend.setReplicas(id)
-  }
-
-  async createSnapshot(database: string, name?: string): Promise<Snapshot> {
-    return toSnapshot(await this.controlPlane.snapshots.create(this.#getDatabase(database), name))
-  }
-
-  listSnapshots(database: string): readonly Snapshot[] {
-    return this.controlPlane.snapshots.list(this.#getDatabase(database).id).map(toSnapshot)
-  }
-
-  async restoreSnapshot(database: string, name: string): Promise<void> {
-    this.#checkOpen()
-    // `#getDatabase` rejects a database whose file was lost, but a snapshot can restore it
-    const row = this.#find(database) ?? this.#getDatabase(database)
-    await this.controlPlane.snapshots.restore(row, name)
-    this.parts.router.forget(row.id)
-  }
-
-  async deleteSnapshot(database: string, name: string): Promise<void> {
-    await this.controlPlane.snapshots.remove(this.#getDatabase(database), name)
-  }
-
   async deleteDatabase(name: string): Promise<void> {
-    const row = this.#getDatabase(name)
+    const row = this.getDatabase(name)
     this.parts.router.forget(row.id)
     await this.controlPlane.databases.remove(row)
-  }
-
-  async openDatabase(name: string): Promise<void> {
-    await this.controlPlane.backend.findHealthProblem(this.#getDatabase(name).id)
   }
 
   async createToken(name: string, options: TokenOptions = {}): Promise<string> {
     checkOptions(options, TOKEN_RULES, 'createToken')
     const { authorization = 'full-access', expiration = 'never', readAttach: names = [] } = options
-    this.#checkOpen()
+    this.checkOpen()
     if (!this.parts.takesTokens)
       throw new Error('this server does not use tokens; start it with `auth: true`')
-    const database = this.#getDatabase(name)
-    const attach = names.map((attachedName) => this.#getDatabase(attachedName))
+    const database = this.getDatabase(name)
+    const attach = names.map((attachedName) => this.getDatabase(attachedName))
     const otherGroupDatabase = attach.find(({ group }) => group !== database.group)
     if (otherGroupDatabase !== undefined)
       throw new Error(`database "${otherGroupDatabase.name}" is in another group and cannot be attached`)
@@ -316,7 +255,6 @@ export class Service {
     else process.emitWarning(error)
   }
 
-  /** Rejects changes to databases from now on. */
   rejectChanges(): void {
     this.#isClosed = true
   }
@@ -344,11 +282,13 @@ export class Service {
     })
   }
 
-  #checkOpen(): void {
+  /** @throws Error after the service was closed, or was ended because another server uses its directory */
+  checkOpen(): void {
     if (this.#isClosed) throw this.controlPlane.loss ?? new Error('the server is closed')
   }
 
-  #find(name: string): DatabaseRow | undefined {
+  /** Returns a database of the operator's organization, whatever its state. */
+  findDatabase(name: string): DatabaseRow | undefined {
     const { registry, operator } = this.controlPlane
     return registry.findDatabase(operator.organization.id, name)
   }
@@ -366,9 +306,10 @@ export class Service {
     return group
   }
 
-  #getDatabase(name: string): DatabaseRow {
-    this.#checkOpen()
-    const row = this.#find(name)
+  /** Returns a database that is ready. @throws Error if it does not exist, or the service was closed */
+  getDatabase(name: string): DatabaseRow {
+    this.checkOpen()
+    const row = this.findDatabase(name)
     if (row?.state !== 'ready') throw new Error(`database "${name}" does not exist`)
     return row
   }
@@ -384,7 +325,6 @@ interface SourceOptions {
   readonly group: GroupRow
 }
 
-/** The parts of a running service. */
 export interface ServiceParts {
   readonly directory: string
   readonly temporary: TemporaryDirectory | null

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { Readable } from 'node:stream'
@@ -83,19 +83,6 @@ test.skipIf(!hasSqld)(
     const [, count] = /"value":"(\d+)"/.exec(countResponse.text) ?? []
     expect(Number(count)).toBeGreaterThanOrEqual(acknowledged)
     expect(Number(count)).toBeLessThanOrEqual(statuses.length)
-  },
-)
-
-test.skipIf(!hasSqld)(
-  'rejects a data directory from a version with one server for all groups, and leaves it unchanged',
-  async () => {
-    const dataDirectory = createTemporaryDirectory()
-    const oldDatabase = join(dataDirectory, 'sqld', 'sqld', 'dbs', 'some-database')
-    await mkdir(oldDatabase, { recursive: true })
-    await expect(startLocalServer({ backend: 'sqld', dataDirectory })).rejects.toThrow(
-      'from an older version',
-    )
-    expect(await readdir(join(oldDatabase, '..'))).toEqual(['some-database'])
   },
 )
 

@@ -3,7 +3,6 @@ import type { Failure, FailureKind } from '../server/failure-options.ts'
 import type { LocalServer } from '../server/server.ts'
 import type { CreatedDatabase, FailureData, TestServer } from './test-server.ts'
 
-/** A database for the next test. */
 interface PreparedDatabase {
   /** The file that it is a copy of. */
   readonly file: string | null

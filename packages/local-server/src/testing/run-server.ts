@@ -1,6 +1,5 @@
 import type { Agent, IncomingMessage } from 'node:http'
-import type { FailureKind } from '../server/failure-options.ts'
-import type { CreatedDatabase, FailureData, TestServer } from './test-server.ts'
+import type { TestServer } from './test-server.ts'
 
 /** Names the server of the run for the processes of a test runner. */
 export const RUN_SERVER = 'BATON_TEST_SERVER'
@@ -9,19 +8,23 @@ export const RUN_SERVER = 'BATON_TEST_SERVER'
 export const OPERATIONS = ['take', 'discard', 'export', 'fail', 'countFailed', 'removeFailure'] as const
 export type Operation = (typeof OPERATIONS)[number]
 
-/** An operation with its arguments. */
 export interface RunServerCall {
   readonly operation: Operation
   readonly values: readonly unknown[]
 }
 
-/** The outcome of a {@link RunServerCall}. */
 export type RunServerReply = { readonly result?: unknown } | { readonly error: string }
 
 /** Calls the server that all processes of a test run share. */
 export class RunServer implements TestServer {
   readonly #url: string
   readonly #agent: Agent
+  readonly take = this.#remote('take')
+  readonly discard = this.#remote('discard')
+  readonly export = this.#remote('export')
+  readonly fail = this.#remote('fail')
+  readonly countFailed = this.#remote('countFailed')
+  readonly removeFailure = this.#remote('removeFailure')
 
   /** @param url where the server receives calls; other processes cannot guess it */
   constructor(url: string) {
@@ -29,37 +32,16 @@ export class RunServer implements TestServer {
     this.#agent = new (process.getBuiltinModule('node:http').Agent)({ keepAlive: true })
   }
 
-  async take(file: string | null): Promise<CreatedDatabase> {
-    return (await this.#call('take', file)) as CreatedDatabase
-  }
-
-  async discard(name: string): Promise<void> {
-    await this.#call('discard', name)
-  }
-
-  async export(name: string, file: string): Promise<void> {
-    await this.#call('export', name, file)
-  }
-
-  async fail(name: string, kind: FailureKind, options: FailureData): Promise<number> {
-    return (await this.#call('fail', name, kind, options)) as number
-  }
-
-  async countFailed(failure: number): Promise<number> {
-    return (await this.#call('countFailed', failure)) as number
-  }
-
-  async removeFailure(failure: number): Promise<void> {
-    await this.#call('removeFailure', failure)
-  }
-
   /** Closes nothing: other processes use the server, and idle connections do not keep this one alive. */
   async close(): Promise<void> {}
 
-  async #call(operation: Operation, ...values: readonly unknown[]): Promise<unknown> {
-    const reply = JSON.parse(await this.#post(JSON.stringify({ operation, values }))) as RunServerReply
-    if ('error' in reply) throw new Error(reply.error)
-    return reply.result
+  #remote<Name extends Operation>(operation: Name): TestServer[Name] {
+    const call = async (...values: readonly unknown[]): Promise<unknown> => {
+      const reply = JSON.parse(await this.#post(JSON.stringify({ operation, values }))) as RunServerReply
+      if ('error' in reply) throw new Error(reply.error)
+      return reply.result
+    }
+    return call as TestServer[Name]
   }
 
   #post(body: string): Promise<string> {

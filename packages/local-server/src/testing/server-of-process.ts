@@ -39,7 +39,6 @@ export class ServerOfProcess {
     this.#discarding = Promise.allSettled([this.#discarding, this.#server.discard(name)])
   }
 
-  /** Makes requests to a database fail. */
   async fail(database: CreatedDatabase, kind: FailureKind, options: FailureOptions): Promise<TestFailure> {
     checkFailure(kind, options)
     const { sql, ...others } = options

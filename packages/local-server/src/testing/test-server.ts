@@ -1,7 +1,6 @@
 import type { FailureKind, FailureOptions } from '../server/failure-options.ts'
 import type { DatabaseAddress } from '../server/server.ts'
 
-/** The database of a test. */
 export interface CreatedDatabase {
   readonly name: string
   readonly address: DatabaseAddress

@@ -144,7 +144,6 @@ class DatabaseSequence {
     this.#server.catch(() => {}) // reported by `renew`
   }
 
-  /** Creates a database for a test that begins. */
   async start(): Promise<void> {
     this.#testsRunning += 1
     if (this.#testsRunning > 1)

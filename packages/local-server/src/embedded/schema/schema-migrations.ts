@@ -1,7 +1,6 @@
 import type { DatabaseId } from '@batonsql/server-common/backend'
 import type { Job, SchemaStore, Task } from './schema-store.ts'
 
-/** Number of concurrent tasks of a job. */
 const CONCURRENT_TASKS = 10
 
 /** Operations on databases that migrations need. */

@@ -24,20 +24,20 @@ export interface Task {
 export interface Job {
   readonly number: number
   readonly schema: DatabaseId
-  /** A `MigrationProgram` as text. */
+  /** The migration as the body of a cursor. */
   readonly program: string
   tasks: readonly Task[]
   status: JobStatus
   error: string | null
 }
 
-interface StoredState {
-  readonly schemas: readonly DatabaseId[]
-  readonly parents: Readonly<Record<string, DatabaseId>>
-  readonly jobs: readonly Job[]
-  readonly lastTask: number
-  /** Absent in files of earlier versions. */
-  readonly lastJob?: number
+interface State {
+  schemas: readonly DatabaseId[]
+  /** The schema database of each child. */
+  readonly parents: Record<DatabaseId, DatabaseId>
+  jobs: readonly Job[]
+  lastTask: number
+  lastJob: number
 }
 
 const FINAL_STATUSES: ReadonlySet<JobStatus> = new Set(['RunSuccess', 'RunFailure'])
@@ -50,11 +50,7 @@ const MAX_JOBS = 1_000
  */
 export class SchemaStore {
   readonly #directory: string
-  #schemas = new Set<DatabaseId>()
-  #parents = new Map<DatabaseId, DatabaseId>()
-  #jobs: Job[] = []
-  #lastTask = 0
-  #lastJob = 0
+  #state: State = { schemas: [], parents: {}, jobs: [], lastTask: 0, lastJob: 0 }
   #saving: Promise<void> = Promise.resolve()
 
   /** @param directory an existing directory */
@@ -66,14 +62,7 @@ export class SchemaStore {
   async load(): Promise<void> {
     const path = storePath(this.#directory)
     try {
-      const { schemas, parents, jobs, lastTask, lastJob } = JSON.parse(
-        await readFile(path, 'utf8'),
-      ) as StoredState
-      this.#schemas = new Set(schemas)
-      this.#parents = new Map(Object.entries(parents)) as Map<DatabaseId, DatabaseId>
-      this.#jobs = [...jobs]
-      this.#lastTask = lastTask
-      this.#lastJob = lastJob ?? Math.max(0, ...jobs.map(({ number }) => number))
+      this.#state = JSON.parse(await readFile(path, 'utf8')) as State
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
         throw new Error(`${path} cannot be read`, { cause: error })
@@ -81,63 +70,66 @@ export class SchemaStore {
   }
 
   getRole(id: DatabaseId): SchemaRole {
-    if (this.#schemas.has(id)) return 'schema'
-    return this.#parents.has(id) ? 'child' : 'plain'
+    if (this.#state.schemas.includes(id)) return 'schema'
+    return Object.hasOwn(this.#state.parents, id) ? 'child' : 'plain'
   }
 
   getChildren(schema: DatabaseId): readonly DatabaseId[] {
-    return [...this.#parents].filter(([, parent]) => parent === schema).map(([child]) => child)
+    const children = Object.keys(this.#state.parents) as DatabaseId[]
+    return children.filter((child) => this.#state.parents[child] === schema)
   }
 
   /** Returns the jobs of a schema database, newest first. */
   getJobs(schema: DatabaseId): readonly Job[] {
-    return this.#jobs.filter((job) => job.schema === schema).toReversed()
+    return this.#state.jobs.filter((job) => job.schema === schema).toReversed()
   }
 
   /** Returns the jobs that have not ended, oldest first. */
   get unfinished(): readonly Job[] {
-    return this.#jobs.filter(isUnfinished)
+    return this.#state.jobs.filter(isUnfinished)
   }
 
   /** Returns the unfinished job of a schema database. */
   findActiveJob(schema: DatabaseId): Job | undefined {
-    return this.#jobs.find((job) => job.schema === schema && isUnfinished(job))
+    return this.#state.jobs.find((job) => job.schema === schema && isUnfinished(job))
   }
 
   async addSchema(id: DatabaseId): Promise<void> {
-    this.#schemas.add(id)
+    this.#state.schemas = [...this.#state.schemas, id]
     await this.save()
   }
 
   async addChild(id: DatabaseId, parent: DatabaseId): Promise<void> {
-    this.#parents.set(id, parent)
+    this.#state.parents[id] = parent
     await this.save()
   }
 
   async remove(id: DatabaseId): Promise<void> {
     if (this.getRole(id) === 'plain') return
-    this.#schemas.delete(id)
-    this.#parents.delete(id)
-    this.#jobs = this.#jobs.filter(({ schema }) => schema !== id)
+    const state = this.#state
+    state.schemas = state.schemas.filter((schema) => schema !== id)
+    delete state.parents[id]
+    state.jobs = state.jobs.filter(({ schema }) => schema !== id)
     // removes the tasks of unfinished jobs for this database
     for (const job of this.unfinished) job.tasks = job.tasks.filter(({ database }) => database !== id)
     await this.save()
   }
 
   async addJob(schema: DatabaseId, program: string): Promise<Job> {
+    const state = this.#state
     const tasks = this.getChildren(schema).map((database): Task => {
-      this.#lastTask += 1
-      return { number: this.#lastTask, database, status: 'WaitingDryRun', error: null }
+      state.lastTask += 1
+      return { number: state.lastTask, database, status: 'WaitingDryRun', error: null }
     })
-    this.#lastJob += 1
-    const job: Job = { number: this.#lastJob, schema, program, tasks, status: 'WaitingDryRun', error: null }
-    const endedJobs = this.#jobs.filter((other) => !isUnfinished(other))
+    state.lastJob += 1
+    const job: Job = { number: state.lastJob, schema, program, tasks, status: 'WaitingDryRun', error: null }
+    const endedJobs = state.jobs.filter((other) => !isUnfinished(other))
     const discarded = new Set(endedJobs.slice(0, Math.max(0, endedJobs.length - MAX_JOBS)))
-    this.#jobs = [...this.#jobs.filter((other) => !discarded.has(other)), job]
+    state.jobs = [...state.jobs.filter((other) => !discarded.has(other)), job]
     try {
       await this.save()
     } catch (error) {
-      this.#jobs = this.#jobs.filter((other) => other !== job)
+      state.jobs = state.jobs.filter((other) => other !== job)
       throw error
     }
     return job
@@ -151,7 +143,7 @@ export class SchemaStore {
         const scratch = `${storePath(this.#directory)}.new`
         const file = await open(scratch, 'w')
         try {
-          await file.writeFile(`${JSON.stringify(this.#buildStoredState(), null, 2)}\n`)
+          await file.writeFile(`${JSON.stringify(this.#state, null, 2)}\n`)
           await file.sync()
         } finally {
           await file.close()
@@ -160,16 +152,6 @@ export class SchemaStore {
         syncFolder(this.#directory)
       })
     return this.#saving
-  }
-
-  #buildStoredState(): StoredState {
-    return {
-      schemas: [...this.#schemas],
-      parents: Object.fromEntries(this.#parents),
-      jobs: this.#jobs,
-      lastTask: this.#lastTask,
-      lastJob: this.#lastJob,
-    }
   }
 }
 
