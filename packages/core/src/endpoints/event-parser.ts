@@ -10,12 +10,14 @@ export interface ServerSentEvent {
 const MAX_LENGTH = 1_000_000
 const FIELD = /^(?:event|data|id|retry)?(?::|$)/
 
-/** Parses server-sent events from chunks of text with LF or CRLF. Ignores comments, which keep the connection open. */
+/** Parses server-sent events from chunks of text. Ignores comments, which keep the connection open. */
 export class EventParser {
   readonly #decoder = new TextDecoder()
   /** A line that has not ended. A line may arrive in many parts; each part is searched only once. */
   #line = ''
   hasLine = false
+  /** A CR at the end of the last part, which may be the first half of a line end. */
+  #carriageReturn = ''
   #event = ''
   #data: string[] = []
   #dataLength = 0
@@ -25,11 +27,15 @@ export class EventParser {
    * @throws ProtocolError for other text, or an event that is too long
    */
   push(part: Uint8Array): ServerSentEvent[] {
-    const [lineEnd = '', ...lines] = this.#decoder.decode(part, { stream: true }).split('\n')
+    const text = this.#carriageReturn + this.#decoder.decode(part, { stream: true })
+    this.#carriageReturn = text.endsWith('\r') ? '\r' : ''
+    const [lineEnd = '', ...lines] = text
+      .slice(0, text.length - this.#carriageReturn.length)
+      .split(/\r\n|\n|\r/)
     lines.unshift(this.#line + lineEnd)
     this.#line = lines.pop() as string
     this.hasLine ||= lines.length > 0
-    const events = lines.flatMap((line) => this.#read(line.replace(/\r$/, '')) ?? [])
+    const events = lines.flatMap((line) => this.#read(line) ?? [])
     if (this.#line.length + this.#dataLength > MAX_LENGTH)
       throw new ProtocolError('server-sent event too large')
     return events
