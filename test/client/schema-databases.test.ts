@@ -307,20 +307,23 @@ test.skipIf(!canCreate)(
   },
 )
 
-test.skipIf(!canCreate)('children record the statements of a migration', async () => {
+test.skipIf(!canCreate)('children record the statements of a migration and their kinds', async () => {
   const { child, send } = await createFamily()
-  const statements = [
-    'pragma foreign_keys = off',
-    'pragma table_info(t)',
-    '/* a comment */ insert into t values (1) -- another',
-    'with x as (select 1) insert into t select * from x',
-    'update t set a = 2',
-    'explain select 1',
-    'create table u (a)',
+  const statements: [sql: string, kind: string, changesRows: boolean, isInsert: boolean][] = [
+    ['pragma foreign_keys = off', 'Write', false, false],
+    ['pragma table_info(t)', 'Read', false, false],
+    ['/* a comment */ insert into t values (1) -- another', 'Write', true, true],
+    ['with x as (select 1) insert into t select * from x', 'Write', true, true],
+    ['update t set a = 2', 'Write', true, false],
+    ['explain select 1', 'Read', false, false],
+    ['create table u (a)', 'DDL', false, false],
   ]
-  await send(toBatch(statements))
+  await send(toBatch(statements.map(([sql]) => sql)))
   const { rows } = await child.execute(
     'select migration from sqlite3_libsql_tasks order by job_id desc limit 1',
   )
-  for (const sql of statements) expect(rows[0]?.['migration']).toContain(JSON.stringify(sql))
+  const recorded = statements.map(([stmt, kind, is_iud, is_insert]) => ({
+    query: { stmt: { stmt, kind, is_iud, is_insert } },
+  }))
+  expect(JSON.parse(rows[0]?.['migration'] as string)).toMatchObject({ steps: recorded })
 })

@@ -1,5 +1,5 @@
 import type { DatabaseSettings } from '@batonsql/server-common/backend'
-import { decodeCursorBody, PipelineFailure, ResultError } from '@batonsql/server-common/hrana'
+import { PipelineFailure, ResultError } from '@batonsql/server-common/hrana'
 import { unpackRequest, unpackStep } from '../protocol/packed-work.ts'
 import type { SharedCallState } from '../protocol/shared-call-state.ts'
 import {
@@ -20,6 +20,7 @@ import { Database } from './database.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { EngineInstance } from './engine-instance.ts'
 import type { ErasableInstance } from './erasable-instance.ts'
+import { decodeMigration } from './migration-program.ts'
 import { runPipeline } from './pipeline.ts'
 import { dryRunMigration, runMigration } from './run-migration.ts'
 import { Session } from './session.ts'
@@ -227,7 +228,7 @@ export class OpenDatabase {
   async #migrate(session: Session, { call, job, program, isDryRun }: MigrationCall): Promise<string> {
     const run = async (): Promise<unknown> =>
       isDryRun
-        ? await dryRunMigration(session, decodeCursorBody(program).steps)
+        ? await dryRunMigration(session, decodeMigration(program))
         : await runMigration(session, this.#database, { text: program, job })
     try {
       await session.runExclusively(call, run)

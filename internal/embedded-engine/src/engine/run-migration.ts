@@ -1,7 +1,7 @@
-import { decodeCursorBody, INTERNAL_PERMISSIONS, type Permissions } from '@batonsql/server-common/hrana'
+import { INTERNAL_PERMISSIONS, type Permissions } from '@batonsql/server-common/hrana'
 import type { JsonText } from '../protocol/json-text.ts'
 import type { Database } from './database.ts'
-import type { Migration } from './migration-program.ts'
+import { decodeMigration, type MigrationProgram } from './migration-program.ts'
 import type { Session } from './session.ts'
 
 /** Table in which a child records executed migrations, as in libsql-server. */
@@ -23,7 +23,7 @@ const STATUS_SUCCESS = 4
  */
 export async function dryRunMigration(
   session: Session,
-  program: Migration,
+  program: MigrationProgram,
   permissions: Permissions = INTERNAL_PERMISSIONS,
 ): Promise<readonly (JsonText | null)[]> {
   return await runInTransaction(session, program, 'ROLLBACK', () =>
@@ -32,7 +32,7 @@ export async function dryRunMigration(
 }
 
 interface MigrationJob {
-  /** The migration as the body of a cursor. */
+  /** The migration as text, as encoded by `encodeMigration`. */
   readonly text: string
   readonly job: number
 }
@@ -46,7 +46,7 @@ export async function runMigration(
   { role }: Database,
   migration: MigrationJob,
 ): Promise<void> {
-  const program = decodeCursorBody(migration.text).steps
+  const program = decodeMigration(migration.text)
   await runInTransaction(session, program, 'COMMIT', () =>
     role === 'schema' ? runOnSchema(session, program, migration) : runOnChild(session, program, migration),
   )
@@ -56,14 +56,22 @@ export async function runMigration(
  * Stores the number of the last job in SQLite's counter of schema changes, as libsql-server does. It cannot be the number of a new job,
  * because a schema database is created empty, and only jobs change it, in the order of their numbers.
  */
-async function runOnSchema(session: Session, program: Migration, { job }: MigrationJob): Promise<void> {
+async function runOnSchema(
+  session: Session,
+  program: MigrationProgram,
+  { job }: MigrationJob,
+): Promise<void> {
   const { internalEngine: engine } = session
   if (engine.readInteger('PRAGMA schema_version') === job) return
   await session.runMigration(program, INTERNAL_PERMISSIONS)
   engine.run(`PRAGMA schema_version = ${job}`)
 }
 
-async function runOnChild(session: Session, program: Migration, { text, job }: MigrationJob): Promise<void> {
+async function runOnChild(
+  session: Session,
+  program: MigrationProgram,
+  { text, job }: MigrationJob,
+): Promise<void> {
   const { internalEngine: engine } = session
   engine.run(CREATE_TASKS_TABLE)
   const count = engine.readInteger(
@@ -79,7 +87,7 @@ async function runOnChild(session: Session, program: Migration, { text, job }: M
 
 async function runInTransaction<T>(
   session: Session,
-  program: Migration,
+  program: MigrationProgram,
   end: 'COMMIT' | 'ROLLBACK',
   run: () => Promise<T>,
 ): Promise<T> {
@@ -99,6 +107,6 @@ async function runInTransaction<T>(
  * Whether foreign keys are off during a migration. In libsql-server, any PRAGMA at the start of a migration turns them off, even
  * `foreign_keys = on`, unless a comment or semicolon precedes it, or a comment directly follows the word.
  */
-function disablesForeignKeys([first]: Migration): boolean {
-  return /^\s*pragma\s/i.test(first?.statement.sql ?? '')
+function disablesForeignKeys({ steps: [first] }: MigrationProgram): boolean {
+  return /^\s*pragma\s/i.test(first?.sql ?? '')
 }

@@ -25,10 +25,13 @@ export async function migrateSchema(
     throw rejectMigration('Interactive transactions are not allowed against a schema', request)
   try {
     const program = toMigration(
-      steps.map((step, index) => ({
-        ...step,
+      steps.map(({ statement, request: { args, namedArgs } }, index) => ({
+        statement,
+        args,
+        namedArgs,
         condition: request.type === 'batch' ? (request.steps[index] as BatchStep).condition : null,
       })),
+      request.type !== 'sequence',
     )
     session.checkBlocked(steps)
     // on a separate connection, because the dry run changes settings

@@ -1,6 +1,5 @@
 import {
   type BatchStep,
-  encodeCursorBody,
   formatInternalMessage,
   INTERNAL_PERMISSIONS,
   type Permissions,
@@ -25,7 +24,12 @@ import { checkCondition, evaluateCondition } from './condition.ts'
 import type { CursorLines } from './cursor.ts'
 import type { Database } from './database.ts'
 import type { Attachment } from './database-files.ts'
-import { type Migration, MigrationError } from './migration-program.ts'
+import {
+  type ClientMigration,
+  encodeMigration,
+  MigrationError,
+  type MigrationProgram,
+} from './migration-program.ts'
 import { encodeResult, type StatementResult } from './result-encoder.ts'
 import { changesSchema } from './schema-change.ts'
 import type { SqliteConnection } from './sqlite-connection.ts'
@@ -330,18 +334,20 @@ export class Session {
    * Executes the statements of a migration in the open transaction. @returns their results as JSON; null for those whose condition is
    * not met @throws MigrationError for the first that fails
    */
-  async runMigration(steps: Migration, permissions: Permissions): Promise<readonly (JsonText | null)[]> {
+  async runMigration(
+    { steps }: MigrationProgram,
+    permissions: Permissions,
+  ): Promise<readonly (JsonText | null)[]> {
     const results: (JsonText | null)[] = []
-    for (const [index, { statement, condition }] of steps.entries()) {
-      const sql = statement.sql ?? ''
+    for (const [index, { sql, args, namedArgs, condition }] of steps.entries()) {
       results.push(null)
       // without the transaction, later statements would be committed individually
       if (this.#connection.takeTimeout() || this.isAutocommit)
         throw MigrationError.fromStep(index, transactionTimeout(), sql)
       if (!this.#isConditionTrue(condition, results)) continue
       try {
-        const result = await this.#runStep(this.#toStep(statement), MAX_RESPONSE_BYTES, permissions)
-        results[index] = encodeResult(result, null)
+        const step = this.#toStep({ sql, sqlId: null, args, namedArgs })
+        results[index] = encodeResult(await this.#runStep(step, MAX_RESPONSE_BYTES, permissions), null)
       } catch (error) {
         throw error instanceof ResultError ? MigrationError.fromStep(index, error, sql) : error
       }
@@ -373,8 +379,8 @@ export class Session {
   }
 
   /** Migrates the children of this schema database, and then the database itself. @returns its error; null on success */
-  migrate(steps: Migration): Promise<string | null> {
-    return this.withPreemption(() => this.#host.migrate(encodeCursorBody({ baton: null, steps })))
+  migrate(program: ClientMigration): Promise<string | null> {
+    return this.withPreemption(() => this.#host.migrate(encodeMigration(program)))
   }
 
   #toStep(request: StatementRequest): Step {

@@ -60,7 +60,7 @@ export type CallWork =
   | {
       readonly type: 'migration'
       readonly job: number
-      /** The migration as the body of a cursor. */
+      /** A `MigrationProgram` as text. */
       readonly program: string
       readonly isDryRun: boolean
     }

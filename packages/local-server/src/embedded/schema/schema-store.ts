@@ -24,7 +24,7 @@ export interface Task {
 export interface Job {
   readonly number: number
   readonly schema: DatabaseId
-  /** The migration as the body of a cursor. */
+  /** A `MigrationProgram` as text. */
   readonly program: string
   tasks: readonly Task[]
   status: JobStatus
