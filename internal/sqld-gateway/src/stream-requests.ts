@@ -16,7 +16,7 @@ import {
 } from '@batonsql/server-common/http'
 import { BatonBinding, extractBaton, type StreamAttributes } from './baton-binding.ts'
 import { buildClientResponse } from './build-client-response.ts'
-import { readBody, type UpstreamResponse } from './process/exchange.ts'
+import { readBody, TruncatedResponseError, type UpstreamResponse } from './process/exchange.ts'
 import type { InternalRequests } from './process/internal-requests.ts'
 import { isConnectionError, type Upstream, type UpstreamRequest } from './process/upstream.ts'
 import type { SenderPermissions } from './process/upstream-tokens.ts'
@@ -92,13 +92,8 @@ export class StreamRequests {
     const rules = getRules()
     if (running.isRevoked) return revokedBeforeStartResponse()
     const checked = this.#check(id, call, text, rules)
-    // libsql-server would truncate the response
-    if (
-      request.path === '/v3/cursor' &&
-      !checked.call.permissions.write &&
-      checked.body.needsWritePermission()
-    )
-      throw PipelineFailure.service(403, noWritePermission(id))
+    if (request.path === '/v3/cursor' && !checked.call.permissions.write)
+      return await this.#sendReadOnlyCursor(checked)
     return await this.#send(checked, rules.migrationRejection)
   }
 
@@ -169,12 +164,7 @@ export class StreamRequests {
     if (response.status !== 200 && isNewStream) ticket.onStreamClosed()
     // once the response to a pipeline begins, the pipeline has been executed
     if (request.path !== '/v3/cursor' || response.status !== 200) running.mayWrite = () => false
-    const batonWatcher = this.#batons.createWatcher(
-      attributes,
-      () => !running.isRevoked,
-      (baton) => void this.#internal.closeStream(id, baton).catch(() => {}),
-    )
-    const watchers = [...ticket.createWatchers(), batonWatcher]
+    const watchers = [...ticket.createWatchers(), this.#createBatonWatcher({ id, running }, attributes)]
     if (!running.mayWrite()) return await buildClientResponse(response, watchers)
     // if the connection were closed, the server would execute the remaining steps at an unknown time
     const onEnd = (isComplete: boolean): void => {
@@ -248,6 +238,47 @@ export class StreamRequests {
     const baton = extractBaton((await readBody({ ...response, body })).toString('latin1'))
     if (baton !== null) await this.#internal.closeStream(id, baton)
   }
+
+  /**
+   * Sends a cursor without write permission. If it attempts to write, the server truncates the response, which is reported to the
+   * client as a rejection.
+   */
+  async #sendReadOnlyCursor({ call, body, attributes }: CheckedRequest): Promise<ServiceResponse> {
+    const { id, signal } = call
+    try {
+      const response = await this.#upstream.send({ ...call, hasEnough: continuesAfterFirstLine }, body.text)
+      return await buildClientResponse(response, [this.#createBatonWatcher(call, attributes)])
+    } catch (error) {
+      if (!isConnectionError(error) || signal.aborted || !this.#upstream.isRunning) throw error
+      const baton =
+        error instanceof TruncatedResponseError ? extractBaton(error.received.toString('latin1')) : null
+      if (baton !== null) await this.#internal.closeStream(id, baton)
+      throw PipelineFailure.service(403, noWritePermission(id))
+    }
+  }
+
+  /** Creates a watcher that records the stream of a response, which cannot be continued if its access was revoked meanwhile. */
+  #createBatonWatcher(
+    { id, running }: Pick<UpstreamRequest, 'id'> & { readonly running: RunningRequest },
+    attributes: StreamAttributes,
+  ): BodyWatcher {
+    return this.#batons.createWatcher(
+      attributes,
+      () => !running.isRevoked,
+      (baton) => void this.#internal.closeStream(id, baton).catch(() => {}),
+    )
+  }
+}
+
+const LINE_FEED = 0x0a
+
+/**
+ * Whether the response to a cursor request continues after its first line, which only names the stream: libsql-server ends it there if
+ * the cursor attempts to write.
+ */
+function continuesAfterFirstLine(received: Buffer): boolean {
+  const lineEnd = received.indexOf(LINE_FEED)
+  return lineEnd !== -1 && lineEnd + 1 < received.length
 }
 
 function invalidBaton(): PipelineFailure {

@@ -61,6 +61,18 @@ test('passes on chunks together if they arrived together', async () => {
   expect(parts.length).toBeLessThan(100)
 })
 
+test('waits for the required beginning of a response, and keeps all of its bytes', async () => {
+  const pool = await serve((response) => {
+    response.write('first\n')
+    setImmediate(() => response.end('second'))
+  })
+  const hasEnough = (received: Buffer): boolean => received.includes('second')
+  const response = await exchange(pool, REQUEST, undefined, hasEnough)
+  expect(String(await readBody(response))).toBe('first\nsecond')
+  const buffered = await exchange(pool, REQUEST, undefined, () => false)
+  expect(buffered.body).toEqual(Buffer.from('first\nsecond'))
+})
+
 test('reports a connection that is closed before a response, during a buffered one, and during a streamed one', async () => {
   const pool = await serve((response, count) => {
     if (count > 1) {
@@ -72,6 +84,7 @@ test('reports a connection that is closed before a response, during a buffered o
   await expect(exchange(pool, REQUEST, undefined)).rejects.toMatchObject({ code: 'UND_ERR_SOCKET' })
   const error: unknown = await exchange(pool, REQUEST, undefined).catch((reason: unknown) => reason)
   expect(error).toBeInstanceOf(TruncatedResponseError)
+  expect(String((error as TruncatedResponseError).received)).toBe('begun')
   const response = await exchange(pool, REQUEST, undefined)
   await expect(readBody(response)).rejects.toMatchObject({ code: 'UND_ERR_SOCKET' })
 })

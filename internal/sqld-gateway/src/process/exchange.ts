@@ -9,15 +9,23 @@ export interface UpstreamResponse {
   readonly body: Buffer | Readable
 }
 
+/** Whether enough of a body has arrived for the response to be returned. */
+export type HasEnough = (received: Buffer) => boolean
+
 /** A body up to this size, in bytes, is returned as a whole. */
 const MAX_BUFFERED_BYTES = 65_536
+const ANY: HasEnough = () => true
+const NONE: HasEnough = () => false
 
 /** Thrown if the connection was closed before the response could be returned. The server has received the request. */
 export class TruncatedResponseError extends Error {
   override readonly name = 'TruncatedResponseError'
+  /** The part of the body that has arrived. */
+  readonly received: Buffer
 
-  constructor(cause: unknown) {
+  constructor(received: Buffer, cause: unknown) {
     super('the response from libsql-server was truncated', { cause })
+    this.received = received
   }
 }
 
@@ -29,9 +37,10 @@ export function exchange(
   pool: Dispatcher,
   request: Dispatcher.DispatchOptions,
   signal: AbortSignal | undefined,
+  hasEnough: HasEnough = ANY,
 ): Promise<UpstreamResponse> {
   return new Promise((resolve, reject) => {
-    const handler = new Exchange(resolve, reject, signal)
+    const handler = new Exchange(resolve, reject, hasEnough, signal)
     try {
       if (signal?.aborted === true) throw signal.reason
       pool.dispatch(request, handler)
@@ -49,6 +58,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#reject(this.#signal?.reason)
     this.#controller?.abort(this.#signal?.reason)
   }
+  #hasEnough: HasEnough
   #controller: Dispatcher.DispatchController | undefined
   #head: Omit<UpstreamResponse, 'body'> | null = null
   /** Data that has not been passed on yet. */
@@ -59,13 +69,16 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (parts.length > 0) this.#stream?.receive(concat(parts))
   }
 
+  // oxlint-disable-next-line max-params
   constructor(
     resolve: (response: UpstreamResponse) => void,
     reject: (error: unknown) => void,
+    hasEnough: HasEnough,
     signal: AbortSignal | undefined,
   ) {
     this.#resolve = resolve
     this.#reject = reject
+    this.#hasEnough = hasEnough
     this.#signal = signal
     signal?.addEventListener('abort', this.#abort, { once: true })
   }
@@ -82,14 +95,18 @@ class Exchange implements Dispatcher.DispatchHandler {
     headers: UpstreamResponse['headers'],
   ): void {
     this.#head = { status, headers }
-    const isSmall = Number(headers['content-length']) <= MAX_BUFFERED_BYTES
-    if (!isSmall) this.#begin()
+    if (Number(headers['content-length']) <= MAX_BUFFERED_BYTES) this.#hasEnough = NONE
+    else if (this.#hasEnough === ANY) this.#begin()
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, part: Buffer): void {
     this.#parts.push(part)
     // the server sends each row of a cursor as a separate chunk; those that arrived together are passed on together
-    if (this.#stream !== null && this.#parts.length === 1) process.nextTick(this.#passOn)
+    if (this.#stream !== null) {
+      if (this.#parts.length === 1) process.nextTick(this.#passOn)
+      return
+    }
+    if (this.#hasEnough !== NONE && this.#hasEnough(Buffer.concat(this.#parts))) this.#begin()
   }
 
   onResponseEnd(): void {
@@ -105,7 +122,7 @@ class Exchange implements Dispatcher.DispatchHandler {
       this.#passOn()
       this.#stream.fail(error as Error)
     } else if (this.#head === null || this.#signal?.aborted === true) this.#reject(error)
-    else this.#reject(new TruncatedResponseError(error))
+    else this.#reject(new TruncatedResponseError(Buffer.concat(this.#parts), error))
   }
 
   #begin(): void {
@@ -116,6 +133,7 @@ class Exchange implements Dispatcher.DispatchHandler {
       destroy: () => controller?.abort(new Error('the client has disconnected')),
     })
     this.#stream = stream
+    this.#passOn()
     this.#return(stream)
   }
 

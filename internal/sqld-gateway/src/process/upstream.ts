@@ -10,7 +10,13 @@ import type { Pool } from 'undici'
 import { createReplicationKeys, keyArguments, type ReplicationKeys } from '../replicas/replication-keys.ts'
 import type { SqldAdmin } from './admin.ts'
 import { connectSqld, type SqldTarget } from './connect-sqld.ts'
-import { discard, exchange, TruncatedResponseError, type UpstreamResponse } from './exchange.ts'
+import {
+  discard,
+  exchange,
+  type HasEnough,
+  TruncatedResponseError,
+  type UpstreamResponse,
+} from './exchange.ts'
 import { SqldChild, startSqldChild } from './process.ts'
 import {
   buildNamespaceHeader,
@@ -54,6 +60,8 @@ export interface UpstreamRequest {
   readonly request: Pick<ServiceRequest, 'method' | 'path' | 'query'>
   readonly permissions: SenderPermissions
   readonly signal?: AbortSignal
+  /** Whether its response can be returned yet. By default, once its headers have arrived. */
+  readonly hasEnough?: HasEnough
 }
 
 /**
@@ -312,13 +320,13 @@ export class Upstream {
 
   /** Sends one request, built from the client's parsed request; nothing is forwarded verbatim. */
   async sendOnce(
-    { id, request: { method, path, query }, permissions, signal }: UpstreamRequest,
+    { id, request: { method, path, query }, permissions, signal, hasEnough }: UpstreamRequest,
     body: string | null,
   ): Promise<UpstreamResponse> {
     if (!this.isReady) await this.ensureRunning()
     if (this.#pool === null) throw new Error('libsql-server was not started')
     const target = { method, path: path + query, headers: this.#getHeaders(id, permissions), body }
-    return await exchange(this.#pool, target, signal)
+    return await exchange(this.#pool, target, signal, hasEnough)
   }
 
   /** Returns headers without a token for a remote server that requires none. */

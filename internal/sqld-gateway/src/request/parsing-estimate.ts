@@ -1,6 +1,5 @@
 import { PipelineFailure, type PipelineRequest } from '@batonsql/server-common/hrana'
 import { visitTokens } from '@batonsql/server-common/sql'
-import { getSqlTexts } from './sql-texts.ts'
 
 /**
  * Maximum number of SQL tokens in a request, outside of rows of literals. The check of that many by the SQL guard takes about a second,
@@ -31,7 +30,7 @@ export function estimateParsingBytes(requests: readonly PipelineRequest[]): numb
     literals += 1
     if (literals > MAX_LITERALS) throw tooMuchSql(MAX_LITERALS, 'literals in the rows of VALUES')
   }
-  for (const sql of getSqlTexts(requests)) visitTokens(sql, countToken, countLiteral)
+  for (const sql of requests.flatMap(getSqlTexts)) visitTokens(sql, countToken, countLiteral)
   return (tokens + literals) * TOKEN_BYTES
 }
 
@@ -39,3 +38,24 @@ function tooMuchSql(limit: number, things: string): PipelineFailure {
   const message = `the SQL of a request is limited to ${limit.toLocaleString('en')} ${things}; send it in several requests`
   return PipelineFailure.service(413, message)
 }
+
+function getSqlTexts(request: PipelineRequest): readonly string[] {
+  switch (request.type) {
+    case 'execute':
+      return toTexts(request.statement)
+    case 'batch':
+      return request.steps.flatMap(({ statement }) => toTexts(statement))
+    case 'sequence':
+    case 'describe':
+    case 'store_sql':
+      return toTexts(request)
+    case 'close_sql':
+    case 'get_autocommit':
+    case 'close':
+      return []
+    default:
+      return request satisfies never
+  }
+}
+
+const toTexts = ({ sql }: { readonly sql: string | null }): readonly string[] => (sql === null ? [] : [sql])

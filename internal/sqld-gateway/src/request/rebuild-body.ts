@@ -7,10 +7,8 @@ import {
   type PipelineBody,
   type PipelineRequest,
 } from '@batonsql/server-common/hrana'
-import { parseStatements } from '@batonsql/server-common/sql'
 import { estimateParsingBytes, MAX_TOKENS } from './parsing-estimate.ts'
 import { attachesDatabase, type GuardContext, guardRequest } from './request-guard.ts'
-import { getSqlTexts } from './sql-texts.ts'
 import { getRequestsEffect, type StoredEffects, type WriteEffect } from './write-effect.ts'
 
 export interface DecodedBody extends PipelineBody {
@@ -27,8 +25,6 @@ export interface RebuiltBody {
   readonly hasAttached: boolean
   /** Returns its effect on the write lock and the transaction of its stream. @param stored effects of SQL stored on the stream */
   readonly getEffect: (stored: StoredEffects) => WriteEffect
-  /** Whether libsql-server executes its statements only with write permission. */
-  readonly needsWritePermission: () => boolean
 }
 
 export interface BodyRules extends Omit<GuardContext, 'attach'> {
@@ -58,7 +54,6 @@ export function rebuildBody({ baton, requests, isCursor }: DecodedBody, rules: B
         : encodePipelineBody({ baton, requests: guardedRequests }),
     hasAttached: context.attach === 'attached',
     getEffect: (stored) => getRequestsEffect(guardedRequests, stored),
-    needsWritePermission: () => getSqlTexts(guardedRequests).some(needsWritePermission),
   }
 }
 
@@ -67,14 +62,6 @@ function toBatch(request: PipelineRequest): Omit<CursorBody, 'baton'> {
   if (request.type === 'batch') return request
   const { statement } = request as PipelineRequest & { readonly type: 'execute' }
   return { steps: [{ statement, condition: null }] }
-}
-
-function needsWritePermission(sql: string): boolean {
-  try {
-    return parseStatements(sql).some(({ access }) => access === 'write')
-  } catch {
-    return false // libsql-server rejects it in any case
-  }
 }
 
 function asPipeline({ baton, ...batch }: CursorBody): PipelineBody {

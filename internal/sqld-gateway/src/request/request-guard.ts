@@ -2,7 +2,6 @@ import type { PipelineRequest, StatementRequest } from '@batonsql/server-common/
 import { deferTransactions, limitVectorSearches, memoize } from '@batonsql/server-common/sql'
 import { type ResolveName, replaceAttachNames } from './attach-names.ts'
 import { findRejection, hasAttach, type SqlProblem, type SqlUse } from './sql-guard.ts'
-import { getSqlTexts } from './sql-texts.ts'
 import { isWord, splitTokens, tokenizeSql } from './sql-tokens.ts'
 
 /** A statement that the server rejects as blocked if reads are blocked. */
@@ -29,7 +28,11 @@ export interface GuardContext extends Pick<SqlUse, 'mayWrite' | 'attach' | 'isRe
 
 /** Whether any of the requests attaches a database, or stores SQL that does. */
 export function attachesDatabase(requests: readonly PipelineRequest[]): boolean {
-  return getSqlTexts(requests).some(hasAttach)
+  return requests.some((request) => {
+    if (request.type === 'batch') return request.steps.some(({ statement }) => hasAttach(statement.sql ?? ''))
+    if (request.type === 'execute') return hasAttach(request.statement.sql ?? '')
+    return 'sql' in request && hasAttach(request.sql ?? '')
+  })
 }
 
 /**
