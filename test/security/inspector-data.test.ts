@@ -310,7 +310,7 @@ describe.skipIf(browserPath === null)(
     })
 
     test.each(BACKENDS)(
-      'opens the database default, names several statements as the problem, and removes the previous result: %s',
+      'opens the database default, shows why a statement is rejected, and removes the previous result: %s',
       async (backend) => {
         await using server = await startLocalServer({ backend, inspector: true })
         await server.createDatabase('app')
@@ -324,10 +324,15 @@ describe.skipIf(browserPath === null)(
           await runStatement(page, 'select 1 as one')
           await page.getByRole('heading', { name: 'Result' }).waitFor()
           await runStatement(page, 'select 1; select 2')
-          await page.getByRole('alert').getByText('Enter only one statement at a time.').waitFor()
+          await page.getByRole('alert').getByText('SQL string contains more than one statement').waitFor()
           expect(await page.getByRole('heading', { name: 'Result' }).count()).toBe(0)
           await runStatement(page, '-- nothing')
-          await page.getByRole('alert').getByText('Enter a statement.').waitFor()
+          await page.getByRole('alert').getByText('SQL string does not contain any statement').waitFor()
+          await runStatement(page, 'select "(')
+          await page
+            .getByRole('alert')
+            .getByText(/^SQL (?:input error|string could not be parsed): /)
+            .waitFor()
         }
       },
     )

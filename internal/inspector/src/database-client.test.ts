@@ -65,3 +65,9 @@ test('a rejected request for the names of databases', async () => {
   respondWith('{"error":"no"}', { status: 500 })
   await expect(fetchDatabaseNames()).rejects.toThrow('HTTP 500: {"error":"no"}')
 })
+
+test('a statement with a syntax error, which servers reject with HTTP 500', async () => {
+  const message = 'SQL string could not be parsed: near "selec", "`": syntax error'
+  respondWith(JSON.stringify({ error: `Internal Error: \`${message}\`` }), { status: 500 })
+  await expect(write()).rejects.toThrow(message)
+})

@@ -66,9 +66,9 @@ async function fetchOk(path: string, init?: RequestInit): Promise<Response> {
 }
 
 function describeProblem(status: number, text: string): string {
-  if (text.includes('more than one statement')) return 'Enter only one statement at a time.'
-  if (text.includes('not contain any statement')) return 'Enter a statement.'
-  return `HTTP ${status}: ${text.slice(0, 500)}`
+  // servers put a statement's error into backticks in a JSON string
+  const [, message] = /^{"error":"[^`]*`(.+)`"}/.exec(text) ?? []
+  return message ? (JSON.parse(`"${message}"`) as string) : `HTTP ${status}: ${text.slice(0, 500)}`
 }
 
 const toStatement = (sql: string, args: readonly Cell[]): object => ({ sql, args, want_rows: true })
