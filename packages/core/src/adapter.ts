@@ -3,6 +3,7 @@
  *
  * @module
  */
+export { copyError } from './base/errors.ts'
 export { checkClient } from './client/client.ts'
 export { failWhen, isFailedAssertion } from './client/failed-assertion.ts'
 export { findFailingStatement } from './client/find-failing-statement.ts'
@@ -10,4 +11,5 @@ export { openStream, type Stream } from './client/stream.ts'
 export type { Attempt } from './optimistic/attempt.ts'
 export { runOptimistically } from './optimistic/optimistic.ts'
 export { type ScriptStatement, splitStatements } from './sql/script.ts'
-export { type StatementKind, statementKind } from './sql/statement-kind.ts'
+export { type StatementKind, setsForeignKeys, statementKind } from './sql/statement-kind.ts'
+export { getVerb } from './sql/verb.ts'

@@ -1,4 +1,4 @@
-import { splitStatements } from '@batonsql/core/adapter'
+import { setsForeignKeys, splitStatements } from '@batonsql/core/adapter'
 import { fileSystem } from './file-system.ts'
 import { MigrationError } from './migration-error.ts'
 
@@ -43,7 +43,6 @@ export interface Migration {
 }
 
 const BREAKPOINT = '--> statement-breakpoint'
-const FOREIGN_KEYS_PRAGMA = /^pragma\b[^=(]*\bforeign_keys\b/i
 
 /**
  * Splits a migration into statements. Omits its PRAGMA foreign_keys, which has no effect in a transaction.
@@ -64,7 +63,7 @@ export async function parseMigration({ tag, sql, when }: MigrationSource): Promi
           throw unterminatedError(tag, parts.slice(0, index + 1), cause)
         }
       })
-      .filter((statement) => !FOREIGN_KEYS_PRAGMA.test(statement)),
+      .filter((statement) => !setsForeignKeys(statement)),
   }
 }
 

@@ -7,7 +7,7 @@ export class ConnectionTransaction {
   readonly stream: Stream
   /** Whether Kysely begins and ends it; otherwise it was begun by a raw BEGIN. */
   readonly isManaged: boolean
-  /** Whether writes are rejected; the server does not enforce this. */
+  /** Whether query builders that write are rejected. Neither raw SQL nor the server is checked. */
   readonly isReadOnly: boolean
   /** Whether a statement has received a response, which proves that BEGIN was sent. */
   hasRun = false
@@ -37,7 +37,7 @@ export class ConnectionTransaction {
     return this.#status === 'ended' && this.#readers === 0
   }
 
-  /** Whether the next transaction may replace it, because Kysely does not end one that was lost. */
+  /** Whether the next transaction may replace it: it has ended, or was lost. */
   get isReplaceable(): boolean {
     return !this.stream.inTransaction && this.#readers === 0
   }

@@ -7,7 +7,13 @@ import {
   readRows,
   StreamError,
 } from '@batonsql/core'
-import { openStream, type StatementKind, type Stream, statementKind } from '@batonsql/core/adapter'
+import {
+  openStream,
+  type StatementKind,
+  type Stream,
+  setsForeignKeys,
+  statementKind,
+} from '@batonsql/core/adapter'
 import { type CompiledQuery, type DatabaseConnection, type QueryResult, RawNode } from 'kysely'
 import { rejectCascadingDrops } from './cascading-drop.ts'
 import { ConnectionTransaction } from './connection-transaction.ts'
@@ -95,7 +101,7 @@ export class BatonConnection implements DatabaseConnection {
   ): AsyncIterableIterator<QueryResult<R>> {
     if (!Number.isInteger(chunkSize) || chunkSize < 1)
       throw new RangeError('`chunkSize` must be a positive integer')
-    const transaction = this.#accept(query)
+    const transaction = this.#acceptStatement(query, kindOf(query))
     if (this.#optimisticTarget) throw new TypeError('rows cannot be streamed in an optimistic transaction')
     // unlike in `executeQuery`: the signal ends the loop over the rows, which stops the query anyway
     const source = readRows<R>(this.#streamOrClient, toStatement(query), undefined, {
@@ -114,7 +120,7 @@ export class BatonConnection implements DatabaseConnection {
         rows = []
       }
       loop.startBody()
-      yield { rows }
+      if (rows.length > 0) yield { rows }
     } catch (error) {
       if (options?.signal?.aborted) return
       throw error
@@ -169,8 +175,10 @@ export class BatonConnection implements DatabaseConnection {
   #begin(begin: string, isManaged: boolean): void {
     if (this.#optimisticTarget)
       throw new TypeError('transactions cannot be nested in an optimistic transaction')
+    // Kysely does not end a transaction that was lost
     if (this.#transaction?.isReplaceable) this.#transaction = null
     this.#checkUsable()
+    // the stream of an open transaction rejects another BEGIN
     const stream = this.#transaction?.stream ?? this.#session ?? openStream(this.#client)
     this.#transaction = new ConnectionTransaction(stream, begin, isManaged, stream !== this.#session)
   }
@@ -192,16 +200,12 @@ export class BatonConnection implements DatabaseConnection {
   }
 
   async #execute(query: CompiledQuery): Promise<QueryResult<unknown>> {
-    const kind = RawNode.is(query.query) ? statementKind(query.sql) : 'other'
+    const kind = kindOf(query)
     if (kind === 'begin' && !this.#optimisticTarget) {
       this.#begin(query.sql, false)
       return { rows: [] }
     }
-    const transaction = this.#accept(query)
-    if (transaction) checkAllowedInside(transaction, kind, query.sql)
-    else if (kind === 'session' && !this.#optimisticTarget) this.#session ??= openStream(this.#client)
-    // no await without one: a query is sent in the tick of its call, and before a COMMIT that follows
-    if (this.#migrations) await rejectCascadingDrops([query], this.#executor)
+    const transaction = this.#acceptStatement(query, kind)
     const result = await this.#send(query, kind, transaction)
     if (transaction) transaction.hasRun = true
     else this.#migrations?.onApplied([query])
@@ -216,6 +220,8 @@ export class BatonConnection implements DatabaseConnection {
     const send = () =>
       this.#executor.execute(toStatement(query), undefined, { signal: this.#abortController?.signal })
     try {
+      // no await without one: a query is sent in the tick of its call, and before a COMMIT that follows
+      if (this.#migrations) await rejectCascadingDrops([query], this.#executor)
       if (transaction && (kind === 'commit' || kind === 'rollback'))
         return await this.#endWith(transaction, kind, send)
       return await send()
@@ -227,12 +233,12 @@ export class BatonConnection implements DatabaseConnection {
   async #executeBatch({ queries, mode, check, recover }: BatchCommand): Promise<QueryResult<unknown>> {
     for (const query of queries) this.#accept(query)
     const transaction = this.#transaction
-    if (this.#migrations) await rejectCascadingDrops(queries, this.#executor)
     const statements = queries.map(toStatement)
     const signal = this.#abortController?.signal
     // in a transaction, the check would delay the batch until after an unawaited COMMIT, and an error rolls it back anyway
     if (!transaction) await check?.()
     try {
+      if (this.#migrations) await rejectCascadingDrops(queries, this.#executor)
       const results = await this.#executor.batch(statements, { mode, signal })
       if (transaction) transaction.hasRun = true
       else this.#migrations?.onApplied(queries)
@@ -263,7 +269,18 @@ export class BatonConnection implements DatabaseConnection {
     this.#transaction?.checkOpen()
   }
 
-  /** Returns the transaction that a query runs in. @throws StreamError; TypeError for a write in a read-only transaction */
+  /** Returns the transaction that a statement runs in. Opens the session that the statement needs if there is no transaction. */
+  #acceptStatement(query: CompiledQuery, kind: StatementKind): ConnectionTransaction | null {
+    const transaction = this.#accept(query)
+    if (transaction) checkAllowedInside(transaction, kind, query.sql)
+    else if (kind === 'session' && !this.#optimisticTarget) this.#session ??= openStream(this.#client)
+    return transaction
+  }
+
+  /**
+   * Returns the transaction that a query runs in.
+   * @throws StreamError; TypeError for a query builder that writes in a read-only transaction
+   */
   #accept(query: CompiledQuery): ConnectionTransaction | null {
     this.#checkUsable()
     if (this.#transaction?.isReadOnly && !mayBeReadOnly(query))
@@ -274,7 +291,7 @@ export class BatonConnection implements DatabaseConnection {
 
 /** @throws TypeError for a statement that would end a transaction of Kysely's, or that SQLite ignores inside a transaction */
 function checkAllowedInside({ isManaged }: ConnectionTransaction, kind: StatementKind, sql: string): void {
-  if (kind === 'session' && /\bforeign_keys\b/i.test(sql)) throw new TypeError(FOREIGN_KEYS_MESSAGE)
+  if (setsForeignKeys(sql, kind)) throw new TypeError(FOREIGN_KEYS_MESSAGE)
   if (isManaged && (kind === 'commit' || kind === 'rollback')) throw new TypeError(MANAGED_MESSAGE)
 }
 
@@ -283,6 +300,10 @@ const MANAGED_MESSAGE =
 
 const FOREIGN_KEYS_MESSAGE =
   'PRAGMA foreign_keys has no effect inside a transaction: run it before the transaction, on the same db.connection(); a migration can do so only without `transactionalMigrations`'
+
+/** Returns the kind of raw SQL. Query builders neither begin nor end a transaction, and need no session. */
+const kindOf = ({ query, sql }: CompiledQuery): StatementKind =>
+  RawNode.is(query) ? statementKind(sql) : 'other'
 
 const toStatement = ({ sql, parameters }: CompiledQuery): InStatement => ({
   sql,

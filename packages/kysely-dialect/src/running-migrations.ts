@@ -1,9 +1,9 @@
-import { SqlError } from '@batonsql/core'
-import { statementKind } from '@batonsql/core/adapter'
+import { DatabaseError } from '@batonsql/core'
+import { copyError, getVerb, statementKind } from '@batonsql/core/adapter'
 import { type CompiledQuery, RawNode } from 'kysely'
 import { mayBeReadOnly } from './query-result.ts'
 
-/** The state of the migrations that Kysely's Migrator runs on a connection. */
+/** Records whether the migrations that Kysely's Migrator runs on a connection have changed something, for the errors of later ones. */
 export class RunningMigrations {
   /** Whether there are changes that the failure of a later statement does not undo. */
   #hasKeptChanges = false
@@ -27,25 +27,21 @@ export class RunningMigrations {
 /** Of the query builders, only selects change nothing; raw SQL is judged by its text. */
 function mayChange(query: CompiledQuery): boolean {
   if (!RawNode.is(query.query)) return !mayBeReadOnly(query)
-  const kind = statementKind(query.sql)
+  const { sql } = query
+  const kind = statementKind(sql)
   // of the usual pragmas, only these two change the file
-  if (/^\s*pragma\b/i.test(query.sql))
-    return kind === 'session' && /\b(?:user_version|application_id)\b/i.test(query.sql)
+  if (getVerb(sql) === 'pragma') return kind === 'session' && /\b(?:user_version|application_id)\b/i.test(sql)
   return kind !== 'read' && kind !== 'session'
 }
 
-/** Adds a hint to the error of a migration: the statements before the failed statement or batch are kept. */
+/**
+ * Adds a hint to the error of a migration: the statements before the failed statement or batch are kept. Returns the user's own
+ * errors, such as a signal's reason, unchanged.
+ */
 function withKeptStatementsHint(error: unknown, failed: 'statement' | 'batch'): unknown {
-  if (!(error instanceof SqlError)) return error
+  if (!(error instanceof DatabaseError || error instanceof TypeError || error instanceof RangeError))
+    return error
   const hint = `the statements before this ${failed === 'batch' ? 'batch' : 'one'} are kept, because the migrations run without a transaction (see \`transactionalMigrations\`): `
-  const { message, code, extendedCode, sql, statementIndex, results, outcome } = error
-  const wireError = {
-    // first, because the names of a constraint are read from the end of the message
-    message: hint + message,
-    code,
-    ...(extendedCode && { extended_code: extendedCode }),
-  }
-  const newError = new SqlError(wireError, sql, statementIndex, results, outcome)
-  if (error.stack) newError.stack = error.stack.replace(message, () => newError.message)
-  return newError
+  // first, because the names of a constraint are read from the text after "constraint failed: "
+  return copyError(error, { message: hint + error.message })
 }

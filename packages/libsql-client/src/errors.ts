@@ -1,5 +1,5 @@
 import { HttpError, ProtocolError, SqlError, StreamError, TransportError } from '@batonsql/core'
-import { type StatementKind, statementKind } from '@batonsql/core/adapter'
+import { type StatementKind, setsForeignKeys, statementKind } from '@batonsql/core/adapter'
 import { LibsqlBatchError, LibsqlError } from '@libsql/core/api'
 
 /** SQLite's error codes as numbers, which tools such as Prisma expect. The original client sets them only for `file:` URLs. */
@@ -90,7 +90,7 @@ export function rejectControl(sql: string, rejectedKinds: readonly StatementKind
 
 /** Rejects PRAGMA foreign_keys inside a transaction, where it has no effect. @throws LibsqlError */
 export function rejectForeignKeys(sql: string): void {
-  if (statementKind(sql) === 'session' && /\bforeign_keys\b/i.test(sql))
+  if (setsForeignKeys(sql))
     throw new LibsqlError(
       'PRAGMA foreign_keys has no effect inside a transaction: use client.migrate()',
       'TRANSACTION_CONTROL',

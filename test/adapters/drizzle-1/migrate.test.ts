@@ -1,3 +1,5 @@
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createClient } from '@batonsql/core'
 import { type BatonDatabase, drizzle } from '@batonsql/drizzle-driver/v1'
@@ -11,8 +13,9 @@ import { sql } from 'drizzle-orm'
 import { drizzle as libsqlDrizzle } from 'drizzle-orm/libsql/http'
 import { migrate as drizzleMigrate } from 'drizzle-orm/libsql/migrator'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { countRequests } from '../../support/fixtures.ts'
+import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 import { openTestServer, type TestDatabase, type TestServer } from '../../support/test-server.ts'
 
 const folder = fileURLToPath(new URL('../../fixtures/drizzle-1-migrations', import.meta.url))
@@ -126,6 +129,16 @@ test('two migrations from the same second are distinct; concurrent deployments a
     Array.from({ length: 5 }, () => migrate(db, { migrations: [createA, createB] })),
   )
   expect(applied.filter((names) => names.length > 0)).toEqual([[createB.name]])
+})
+
+test('a linked folder is a migration, and a file or an empty folder is not, as in Drizzle', async () => {
+  const copy = createTemporaryDirectory(onTestFinished)
+  for (const name of names) await symlink(join(folder, name), join(copy, name), 'junction')
+  await writeFile(join(copy, 'meta'), '')
+  await mkdir(join(copy, 'empty'))
+  const expected = readMigrationFiles({ migrationsFolder: copy }).map(({ name }) => name)
+  expect(expected).toEqual(names)
+  expect(await pendingMigrations(db, { migrationsFolder: copy })).toEqual(expected)
 })
 
 test('folders with another layout, and names without a timestamp, are rejected', async () => {

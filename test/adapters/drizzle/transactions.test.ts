@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { createClient } from '@batonsql/core'
 import { bind, drizzle, type RunResult } from '@batonsql/drizzle-driver'
 import { eq, sql, TransactionRollbackError } from 'drizzle-orm'
@@ -198,6 +199,8 @@ describe('cache', () => {
       this.entries.set(key, rows)
     }
     async onMutate({ tables }: MutationOption): Promise<void> {
+      // responds later, like a cache on another machine
+      await setImmediate()
       this.invalidated.push(tables)
       this.entries.clear()
     }

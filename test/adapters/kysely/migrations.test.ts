@@ -197,11 +197,11 @@ test('the error of a migration that fails halfway says that its first statements
     message: expect.not.stringContaining('transactionalMigrations') as string,
   })
   expect(
-    await errorOf('pragma foreign_key_check', 'pragma user_version', 'select 1 from nowhere'),
+    await errorOf('pragma foreign_key_check', '-- a\npragma user_version', 'select 1 from nowhere'),
   ).toMatchObject({
     message: expect.not.stringContaining('transactionalMigrations') as string,
   })
-  expect(await errorOf('pragma user_version = 3', 'select 1 from nowhere')).toMatchObject({
+  expect(await errorOf('/* a */ pragma user_version = 3', 'select 1 from nowhere')).toMatchObject({
     message: expect.stringContaining('the statements before this one are kept') as string,
   })
   const error = await errorOf('create table kept (id integer)', 'select 1 from nowhere')
@@ -253,6 +253,19 @@ test.each<[string, (db: Kysely<unknown>) => Promise<unknown>]>([
   }
   const error = await errorOf((db) => fail.execute(db))
   expect(error).toMatchObject(messageLike(/^the statements before this one are kept, .*nowhere/))
+  expect(await errorOf((db) => sql`select ${Symbol('s')}`.execute(db))).toSatisfy(
+    (error) => error instanceof TypeError && /^the statements .* are kept, .*parameter 1/.test(error.message),
+  )
+  expect(
+    await errorOf(async (db) => {
+      await sql`create table if not exists owner (id integer primary key)`.execute(db)
+      await sql`create table if not exists pet (owner references owner on delete cascade)`.execute(db)
+      await sql`insert into owner values (1)`.execute(db)
+      await sql`insert into pet values (1)`.execute(db)
+      await sql`pragma foreign_keys = on`.execute(db)
+      await sql`drop table owner`.execute(db)
+    }),
+  ).toMatchObject(messageLike(/^the statements before this one are kept, .*DROP TABLE owner would delete/))
   const message = messageLike(/^the statements before this batch are kept, .*nowhere/)
   const batchError = await errorOf((db) => batch(db, [insertKept, fail]))
   expect(batchError).toMatchObject({ ...message, statementIndex: 1 })

@@ -225,6 +225,14 @@ describe('db.connection()', () => {
     expect((await sql`pragma foreign_keys`.execute(db)).rows).toEqual([{ foreign_keys: 1 }])
   })
 
+  test('keeps the effect of a session statement whose rows are streamed', async () => {
+    await db.connection().execute(async (connection) => {
+      const pragma = sql`pragma foreign_keys = off`.compile(connection)
+      for await (const { rows } of connection.getExecutor().stream(pragma, 1)) expect(rows).toEqual([])
+      expect((await sql`pragma foreign_keys`.execute(connection)).rows).toEqual([{ foreign_keys: 0 }])
+    })
+  })
+
   test('a read-only transaction pins the connection only until its end', async () => {
     await db.connection().execute(async (connection) => {
       await sql`pragma foreign_keys = on`.execute(connection)

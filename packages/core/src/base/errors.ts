@@ -314,9 +314,13 @@ export function withoutSteps(error: SqlError, count: number): SqlError {
 }
 
 /** Copies an error with changes: the error itself may have been thrown or reported, and never changes after that. */
-export function copyError<T>(error: T, changes: object = {}): T {
+export function copyError<T>(
+  error: T,
+  changes: { readonly message?: string; readonly [property: string]: unknown } = {},
+): T {
   if (!(error instanceof Error)) return error
-  const { message, cause, stack } = error
+  const { message, cause } = error
+  const stack = error.stack?.replace(message, () => changes.message ?? message)
   const copy = new Error(message, 'cause' in error ? { cause } : {})
   details.set(copy, details.get(error) ?? {})
   Object.setPrototypeOf(copy, Object.getPrototypeOf(error) as object)

@@ -4,7 +4,7 @@ import { SCRIPT_REQUEST_LENGTH } from '../base/limits.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import type { CallOptions } from '../options.ts'
 import { type ScriptPart, type ScriptStatement, splitIntoParts, splitStatements } from '../sql/script.ts'
-import { statementKind } from '../sql/statement-kind.ts'
+import { setsForeignKeys, statementKind } from '../sql/statement-kind.ts'
 import { ServerStream } from '../stream/server-stream.ts'
 import { type Client, getHttp } from './client.ts'
 import { findFailingStatement } from './find-failing-statement.ts'
@@ -33,9 +33,8 @@ export async function executeMultiple(
   /** Whether the script has already changed something that a later failure does not undo. */
   let hasChanges = false
   const onApplied = (statements: readonly ScriptStatement[]): void => {
-    hasChanges ||= statements.some(
-      ({ sql }) => statementKind(sql) !== 'read' && !FOREIGN_KEYS_PRAGMA.test(sql),
-    )
+    // a dump begins with PRAGMA foreign_keys, which changes only the connection
+    hasChanges ||= statements.some(({ sql }) => statementKind(sql) !== 'read' && !setsForeignKeys(sql))
   }
   try {
     for (const [index, part] of parts.entries()) {
@@ -52,9 +51,6 @@ export async function executeMultiple(
     http.lifetime.end()
   }
 }
-
-/** Matches the PRAGMA at the beginning of a dump, which changes only the connection. */
-const FOREIGN_KEYS_PRAGMA = /^pragma\s+foreign_keys\b/i
 
 /** Runs statements that are committed individually. */
 async function runEach(

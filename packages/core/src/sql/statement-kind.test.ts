@@ -97,7 +97,10 @@ test.each([
   ['/* x */ PRAGMA main."foreign_keys"/* = */(0)', true],
   ["-- a rebuild (see above)\npragma [foreign_keys]('no')", true],
   ['pragma foreign_keys', false],
+  ['pragma /*=*/ foreign_keys/**/=off', true],
   ['pragma defer_foreign_keys = on', false],
+  ['pragma user_version = 3 /* foreign_keys */', false],
+  ["attach 'foreign_keys' as foreign_keys", false],
   ["select 'pragma foreign_keys = off'", false],
 ])('%j sets foreign keys: %j', (sql, expected) => {
   expect(setsForeignKeys(sql, statementKind(sql))).toBe(expected)

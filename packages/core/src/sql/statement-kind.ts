@@ -50,6 +50,10 @@ const PRAGMA_WITH_VALUE = new RegExp(
   `${STATEMENT_START}pragma\\b[^=(]*(?:=|\\(\\s*["'\`]?(?:[-+]?\\d|on|off|true|false|yes|no)\\b)`,
   'i',
 )
+const FOREIGN_KEYS_PRAGMA = new RegExp(
+  `${STATEMENT_START}pragma\\b(?:${BLANK}|[\\w."'\`[\\]])*\\bforeign_keys\\b`,
+  'i',
+)
 const CHANGE_WORD = /\b(?:insert|update|delete|replace(?!\s*\())\b/i
 const INSERT_WORDS = /\b(?:insert(?:\s+or\s+\w+)?|replace)\s+into\b/i
 
@@ -63,8 +67,8 @@ export function statementKind(sql: string): StatementKind {
 }
 
 /** Whether a statement turns foreign keys on or off, which SQLite ignores inside a transaction. */
-export const setsForeignKeys = (sql: string, kind: StatementKind): boolean =>
-  kind === 'session' && /\bforeign_keys\b/i.test(sql)
+export const setsForeignKeys = (sql: string, kind = statementKind(sql)): boolean =>
+  kind === 'session' && FOREIGN_KEYS_PRAGMA.test(sql)
 
 /** Whether a statement begins or ends a transaction. */
 export const isControl = (kind: StatementKind): kind is 'begin' | 'commit' | 'rollback' =>
