@@ -1,4 +1,4 @@
-import { fillPlaceholders, type Logger } from 'drizzle-orm'
+import { fillPlaceholders, is, type Logger } from 'drizzle-orm'
 import type { BatchItem } from 'drizzle-orm/batch'
 import type { RunnableQuery } from 'drizzle-orm/runnable-query'
 import { SQLitePreparedQuery } from 'drizzle-orm/sqlite-core'
@@ -10,7 +10,6 @@ import type { ArrayResult, QueryRunner, RunnableSql, TransactionBehavior, WrapEr
 /** A query made by `prepare()`. */
 interface PreparedQuery {
   getQuery(): { sql: string; params: unknown[] }
-  run(values?: Record<string, unknown>): unknown
   execute(values?: Record<string, unknown>): unknown
 }
 
@@ -35,7 +34,10 @@ export interface BatchConfig {
   readonly behavior?: TransactionBehavior | undefined
 }
 
-/** Runs queries as one transaction in one request. */
+/**
+ * Runs queries in one request. All of them are applied, or none; inside a transaction, those before the failed query remain until the
+ * transaction ends.
+ */
 export type BatchMethod = <const T extends readonly BatchQuery[] | []>(
   queries: T,
   config?: BatchConfig,
@@ -68,17 +70,18 @@ export function bind<Q extends PreparedQuery>(
 }
 
 /** A prepared query of a batch, which maps its own result. */
-interface PreparedBatchQuery extends RunnableSql {
+interface BatchItemQuery extends RunnableSql {
   map(result: ArrayResult): unknown
 }
 
 /** Prepares the queries of a batch. @throws TypeError if an item is not a query */
-function prepareBatch(queries: readonly BatchQuery[]): PreparedBatchQuery[] {
+function prepareBatch(queries: readonly BatchQuery[]): BatchItemQuery[] {
   if (!Array.isArray(queries)) throw new TypeError('expected an array of queries')
   return queries.map((query: BatchQuery, index) => {
     const [runnable, values] = query instanceof BoundQuery ? [query.query, query.values] : [query, {}]
-    const prepared =
-      runnable instanceof SQLitePreparedQuery ? (runnable as unknown as Runnable) : prepareBuilder(runnable)
+    const prepared = is(runnable, SQLitePreparedQuery)
+      ? (runnable as unknown as Runnable)
+      : prepareBuilder(runnable)
     if (prepared === null)
       throw new TypeError(`query ${index} of the batch is neither a query builder nor prepared`)
     const { sql, params } = prepared.getQuery()
@@ -92,7 +95,7 @@ function prepareBatch(queries: readonly BatchQuery[]): PreparedBatchQuery[] {
 }
 
 /**
- * Returns the `batch` method of a database or a transaction, which runs queries in one request: all are applied, or none.
+ * Returns the `batch` method of a database or a transaction.
  * @param wrap turns the client's error into Drizzle's
  */
 export const batchMethod = (runner: QueryRunner, logger: Logger, wrap: WrapError): BatchMethod =>

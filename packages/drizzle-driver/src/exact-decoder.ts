@@ -4,8 +4,8 @@ import { findColumn } from './internals.ts'
 import { toOwnBuffer } from './own-buffer.ts'
 
 /**
- * Returns a selected field whose decoder rejects inexact integers and returns blobs with memory of their own; a field without a
- * column is returned unchanged.
+ * Returns a selected field whose decoder rejects inexact integers in columns of numbers and dates, accepts a bigint for each exact
+ * integer, and returns blobs with memory of their own. A field without a column is returned unchanged.
  */
 export function withExactDecoder<Field>(field: Field): Field {
   const column = findColumn(field)
@@ -23,7 +23,7 @@ function decode(value: unknown, column: Column): unknown {
   const { dataType } = column
   if (dataType === 'buffer') return toOwnBuffer(value)
   if (typeof value !== 'bigint') return column.mapFromDriverValue(value)
-  // these decoders do not check the value: a bigint would reach the user typed as number
+  // the decoders of these columns return a bigint as it is, round it, or fail without naming the column
   const isNumber = dataType === 'number' || dataType === 'date'
   if (isNumber) return column.mapFromDriverValue(exactNumber(value, column))
   // with `intMode: 'bigint'` every integer is a bigint; decoders expect a number, and int64() accepts both

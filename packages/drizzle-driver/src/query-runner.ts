@@ -79,7 +79,8 @@ export class QueryRunner {
   }
 
   /**
-   * Runs queries in one request: all of them are applied, or none.
+   * Runs queries in one request. Outside of a transaction, all of them are applied, or none; inside of one, those before the failed
+   * query remain.
    * @param wrap turns the client's error, and the failed query if it is known, into Drizzle's error
    */
   async batch(

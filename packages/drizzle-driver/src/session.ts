@@ -37,7 +37,7 @@ export class BatonSession<
   TSchema extends TablesRelationalConfig,
 > extends SQLiteSession<'async', RunResult, TFullSchema, TSchema> {
   static override readonly [entityKind]: string = 'BatonSession'
-  /** Runs queries in one request: all of them are applied, or none. */
+  /** Runs queries in one request: as a transaction, or as part of the transaction of this session. */
   readonly batch: BatchMethod
   /** @internal */
   readonly runner: QueryRunner

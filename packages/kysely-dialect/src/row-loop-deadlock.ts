@@ -22,6 +22,7 @@ export function installDeadlockDetection(): void {
     let isRejected = false
     const run = async (connection: DatabaseConnection): Promise<T> => {
       if (connection instanceof BatonConnection) connections.set(this, connection)
+      // a rejected query must not run later
       if (isRejected) throw deadlockError()
       return await consumer(connection)
     }

@@ -37,6 +37,16 @@ test('a wait that begins while the body runs has the full time', () => {
   }
 })
 
+test('each of several waits has the full time', () => {
+  const loop = new RowLoop(1_000)
+  loop.startBody()
+  for (const wait of [1, 2]) {
+    loop.limitWait(() => void onTimeout(wait))
+    vi.advanceTimersByTime(800)
+  }
+  expect([timeoutsAfter(199), timeoutsAfter(1)]).toEqual([1, 2])
+})
+
 test('a wait that was canceled is not limited, nor any without a time limit', () => {
   const loop = new RowLoop(1_000)
   loop.startBody()

@@ -4,40 +4,38 @@
  */
 export class RowLoop {
   readonly #timeoutMs: number
-  readonly #waiters = new Set<() => void>()
+  /** What is called when a query has waited for too long, and its timer while the body runs. */
+  readonly #waiters = new Map<() => void, ReturnType<typeof setTimeout> | undefined>()
   #isBodyRunning = false
-  #timer: ReturnType<typeof setTimeout> | undefined
 
   /** @param timeoutMs how long a query waits while the body of the loop runs */
   constructor(timeoutMs: number) {
     this.#timeoutMs = timeoutMs
   }
 
-  /** Calls `onTimeout` once the body has run for too long. @returns a function that cancels this */
+  /** Calls `onTimeout` once the body has run for `timeoutMs` from now on. @returns a function that cancels this */
   limitWait(onTimeout: () => void): () => void {
-    this.#waiters.add(onTimeout)
-    if (this.#isBodyRunning) this.#startTimer()
-    return () => this.#waiters.delete(onTimeout)
+    this.#waiters.set(onTimeout, undefined)
+    if (this.#isBodyRunning) this.#startTimer(onTimeout)
+    return () => {
+      clearTimeout(this.#waiters.get(onTimeout))
+      this.#waiters.delete(onTimeout)
+    }
   }
 
   /** Called before the loop receives rows. */
   startBody(): void {
     this.#isBodyRunning = true
-    if (this.#waiters.size > 0) this.#startTimer()
+    for (const onTimeout of this.#waiters.keys()) this.#startTimer(onTimeout)
   }
 
   /** Called when the loop asks for rows, or has ended. */
   endBody(): void {
     this.#isBodyRunning = false
-    clearTimeout(this.#timer)
-    this.#timer = undefined
+    for (const timer of this.#waiters.values()) clearTimeout(timer)
   }
 
-  #startTimer(): void {
-    if (this.#timeoutMs === Infinity) return
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined
-      for (const onTimeout of this.#waiters) onTimeout()
-    }, this.#timeoutMs)
+  #startTimer(onTimeout: () => void): void {
+    if (this.#timeoutMs !== Infinity) this.#waiters.set(onTimeout, setTimeout(onTimeout, this.#timeoutMs))
   }
 }

@@ -136,6 +136,7 @@ describe('errors', () => {
     ['nothing', '', null, /returned HTTP 404$/],
     ['text', 'slow down', null, /returned HTTP 404: slow down$/],
     ['an error that is an object', '{"error":{"why":1}}', '{"why":1}', /returned HTTP 404: {"why":1}$/],
+    ['an error that is null', '{"error":null}', null, /returned HTTP 404: {"error":null}$/],
     ['JSON without an error', '[1]', null, /returned HTTP 404: \[1\]$/],
     ['truncated JSON', '{"error":"no', null, /returned HTTP 404: {"error":"no$/],
   ])('reads a rejection with %s', async (_, text, reason, words) => {

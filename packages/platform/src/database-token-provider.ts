@@ -33,17 +33,17 @@ const UNITS_MS: Readonly<Record<string, number>> = { s: 1e3, m: 6e4, h: 3.6e6, d
 /** State of a provider; `forget` replaces it, so that a token that is being created is discarded. */
 interface State {
   token?: DatabaseToken
-  /** Elapsed fraction of its lifetime. */
-  age: () => number
+  /** Returns the fraction of its lifetime that has passed. */
+  usedFraction: () => number
   pendingToken?: Promise<DatabaseToken> | undefined
   /** Time on the clock of `performance.now` before which a failed renewal is not repeated. */
   pauseUntil: number
 }
-const freshState = (): State => ({ age: () => 1, pauseUntil: 0 })
+const freshState = (): State => ({ usedFraction: () => 1, pauseUntil: 0 })
 
 /**
- * Returns a function that creates short-lived tokens on demand: one request at a time for all callers, and the next token before
- * the current one expires. While a token is valid, no call waits for the next one, and a failed renewal is not reported.
+ * Returns a function that creates short-lived tokens on demand, with one request for all callers, and the next token before the
+ * current one expires. Until 95 % of a token's lifetime, no call waits for the next one, and a failed renewal is not reported.
  */
 export function databaseTokenProvider(
   { databases, groups }: { readonly databases: Databases; readonly groups: Groups },
@@ -57,14 +57,14 @@ export function databaseTokenProvider(
   let state = freshState()
 
   const mint = async (target: State): Promise<DatabaseToken> => {
-    const age = stopwatch() // the lifetime of a token begins before the token arrives
+    const elapsedMs = stopwatch() // the lifetime of a token begins before the token arrives
     const tokenOptions = { ...permissions, expiration }
     const token =
       database === undefined
         ? await groups.createToken(group, tokenOptions)
         : await databases.createToken(database, tokenOptions)
     const lifetimeMs = readLifetime(token) ?? expirationMs
-    Object.assign(target, { token, age: () => age() / lifetimeMs })
+    Object.assign(target, { token, usedFraction: () => elapsedMs() / lifetimeMs })
     return token
   }
   const mintOnce = (target: State): Promise<DatabaseToken> =>
@@ -72,13 +72,15 @@ export function databaseTokenProvider(
   const provide = async (): Promise<DatabaseToken> => {
     const current = state
     const { token, pendingToken, pauseUntil } = current
-    const age = current.age()
-    if (token === undefined || age >= EXPIRY_FRACTION) {
-      const newToken = await mintOnce(current)
-      // if `forget` was called meanwhile, the new token is discarded too
-      return state === current ? newToken : await provide()
+    const usedFraction = current.usedFraction()
+    if (token === undefined || usedFraction >= EXPIRY_FRACTION) {
+      const newToken = await mintOnce(current).catch((error: unknown) => {
+        if (state === current) throw error
+      })
+      // if `forget` was called meanwhile, the new token is discarded too, and so is an error
+      return newToken !== undefined && state === current ? newToken : await provide()
     }
-    if (age >= RENEWAL_FRACTION && !pendingToken && performance.now() >= pauseUntil)
+    if (usedFraction >= RENEWAL_FRACTION && !pendingToken && performance.now() >= pauseUntil)
       mintOnce(current).catch(() => (current.pauseUntil = performance.now() + RENEWAL_RETRY_MS))
     return token
   }

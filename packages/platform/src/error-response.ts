@@ -4,17 +4,17 @@ import { isObject } from './view.ts'
 export function parseRejection(text: string): { reason: string | null; serverCode: string | null } {
   try {
     const body: unknown = JSON.parse(text)
-    const { error, code } = isObject(body) ? body : {}
-    const reason = error === undefined || typeof error === 'string' ? error : JSON.stringify(error)
-    return { reason: reason ?? null, serverCode: typeof code === 'string' ? code : null }
+    const { error = null, code } = isObject(body) ? body : {}
+    const reason = error === null || typeof error === 'string' ? error : JSON.stringify(error)
+    return { reason, serverCode: typeof code === 'string' ? code : null }
   } catch {
     return { reason: null, serverCode: null }
   }
 }
 
 /** Returns a hint for an error, or an empty text. */
-export function hintFor(status: number, text: string): string {
-  if (status === 401 && text.includes('could not parse jwt id'))
+export function hintFor(status: number, reason: string): string {
+  if (status === 401 && reason.includes('could not parse jwt id'))
     return 'this is a database token: the platform API needs an API token'
   if (status === 401) return 'check token'
   // browsers hide the status of a redirect

@@ -625,6 +625,18 @@ describe('databaseToken', () => {
     expect(getTokenNumber(await token())).toBe(2)
   })
 
+  test('no call gets the error of a request that forget() has discarded', async () => {
+    let requests = 0
+    const { platform } = tokenService(3_600, () => ++requests !== 2)
+    const token = platform.databaseToken({ database: 'db', expiration: '1h' })
+    const call = token()
+    token.forget()
+    expect(getTokenNumber(await call)).toBe(1)
+    token.forget()
+    await expect(token()).rejects.toThrow('HTTP 403')
+    expect(requests).toBe(3)
+  })
+
   test.each(['', '1', 'h', 'never', '1y', '0m', '1h ', '-1h'])(
     'rejects the invalid duration %j',
     async (expiration) => {

@@ -128,6 +128,19 @@ test('only its owner can release the lock', async () => {
   expect(await readLock(db)).toEqual([{ is_locked: 9999999999 }])
 })
 
+test('the lock is released, and the results are not lost, if a loop over stream() keeps the connection', async () => {
+  const db = openKysely()
+  const keepConnection: Migration = {
+    async up(connection) {
+      const reason = new TypeError('the query waits for a loop over stream()')
+      vi.spyOn(connection.getExecutor(), 'provideConnection').mockRejectedValue(reason)
+    },
+  }
+  const { results } = await migrate(db, { '1': keepConnection })
+  expect(results).toMatchObject([{ migrationName: '1', status: 'Success' }])
+  expect(await readLock(db)).toEqual([{ is_locked: 0 }])
+})
+
 test('the lease is renewed while migrations run', async () => {
   const updates: string[] = []
   const db = openKysely({}, (text) => {

@@ -26,7 +26,7 @@ export class BatonSession<TRelations extends AnyRelations> extends SQLiteAsyncSe
   TRelations
 > {
   static override readonly [entityKind]: string = 'BatonSession'
-  /** Runs queries in one request: all of them are applied, or none. */
+  /** Runs queries in one request: as a transaction, or as part of the transaction of this session. */
   readonly batch: BatchMethod
   /** @internal */
   readonly runner: QueryRunner
