@@ -157,7 +157,8 @@ export class BatonConnection implements DatabaseConnection {
   }
 
   /**
-   * Ends a transaction that was lost, so that the connection can be used again. Never rejects.
+   * Ends a transaction that was lost, so that the connection can be used again. If a COMMIT is in flight, waits for it first.
+   * @throws TransportError `TIMEOUT` or `CLOSED` during that wait
    * @internal
    */
   async leaveTransaction(): Promise<void> {
