@@ -6,12 +6,12 @@ import { copySelected } from './request-details.tsx'
 import { moveSelection, RequestsTab } from './requests-tab.tsx'
 import {
   connection,
+  countNewRequests,
   errorsOnly,
   fileName,
   filter,
   openFile,
   pausedAt,
-  requestsWhilePaused,
   returnToLive,
   selectedNumber,
   serverVersion,
@@ -51,7 +51,7 @@ export function App(): JSX.Element {
           ))}
         </div>
         <p class="about" data-connection={connection.value}>
-          <span id="connection">{connectionText()}</span> {serverVersion}
+          <span id="connection">{connection}</span> {serverVersion}
         </p>
         {tab.value === 'requests' && <RequestTools />}
       </header>
@@ -68,11 +68,8 @@ export function App(): JSX.Element {
 }
 
 function sourceText(): string {
-  return fileName.value ?? (connection.value === 'lost' ? 'not live' : 'live')
+  return fileName.value ?? (connection.value === 'not connected' ? 'not live' : 'live')
 }
-
-const connectionText = (): string =>
-  ({ connecting: 'connecting', open: 'connected', lost: 'not connected' })[connection.value]
 
 /** Moves between tabs with the arrow keys. */
 function onTabKey(event: KeyboardEvent): void {
@@ -86,7 +83,8 @@ function onTabKey(event: KeyboardEvent): void {
 function RequestTools(): JSX.Element {
   const input = useRef<HTMLInputElement>(null)
   const isPaused = pausedAt.value !== null
-  const newText = requestsWhilePaused.value > 0 ? ` (${requestsWhilePaused.value} new)` : ''
+  const newRequests = countNewRequests()
+  const newText = newRequests > 0 ? ` (${newRequests} new)` : ''
   return (
     <div class="tools">
       <label class="search">
@@ -150,9 +148,7 @@ function listen(): () => void {
 }
 
 const isField = (target: EventTarget | null): boolean =>
-  target instanceof HTMLInputElement ||
-  target instanceof HTMLSelectElement ||
-  target instanceof HTMLTextAreaElement
+  target instanceof Element && target.matches('input, select, textarea')
 
 function onKey(event: KeyboardEvent): void {
   if (tab.value !== 'requests' || event.ctrlKey || event.metaKey || event.altKey) return

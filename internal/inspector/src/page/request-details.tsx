@@ -76,11 +76,7 @@ export function copySelected(): void {
 
 export function copy(text: string): void {
   navigator.clipboard.writeText(text).then(
-    () => {
-      status.value = 'Copied'
-    },
-    () => {
-      status.value = 'The browser does not allow copying'
-    },
+    () => set(status, 'Copied'),
+    () => set(status, 'The browser does not allow copying'),
   )
 }

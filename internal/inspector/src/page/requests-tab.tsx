@@ -130,7 +130,7 @@ function WriteLocks(): JSX.Element {
 
 function LockCard({ span }: { span: Span }): JSX.Element {
   const at = pausedAt.value ?? now.value
-  const heldMs = at - (span.lockSince ?? span.begin)
+  const heldMs = Math.max(at - (span.lockSince ?? span.begin), 0)
   const waiters = currentModel().findWaiters(span.database)
   return (
     <div class={heldMs > LOCK_WINDOW_MS ? 'lock overdue' : 'lock'}>
@@ -138,11 +138,11 @@ function LockCard({ span }: { span: Span }): JSX.Element {
         <b>
           {span.database} #{span.stream}
         </b>{' '}
-        has held the write lock for {formatDuration(Math.max(heldMs, 0))}
+        has held the write lock for {formatDuration(heldMs)}
       </p>
       <progress
         max={LOCK_WINDOW_MS}
-        value={Math.min(Math.max(heldMs, 0), LOCK_WINDOW_MS)}
+        value={Math.min(heldMs, LOCK_WINDOW_MS)}
         aria-label={`Time with the lock, out of ${LOCK_WINDOW_MS / 1_000} seconds`}
       />
       {waiters.length === 0 ? (

@@ -25,24 +25,23 @@ type FeedEvent =
 
 const UPDATE_INTERVAL_MS = 250
 
-/** Changes a signal, as the whole of an event handler. */
+/** Changes a signal; lets an event handler be one expression. */
 export function set<T>(target: Signal<T>, value: T): void {
   target.value = value
 }
 
 export const tab = signal<'requests' | 'data'>('requests')
-export const connection = signal<'connecting' | 'open' | 'lost'>('connecting')
+export const connection = signal<'connecting' | 'connected' | 'not connected'>('connecting')
 export const serverVersion = signal('')
 export const status = signal('')
 export const filter = signal('')
 export const errorsOnly = signal(false)
 /** Seconds on the timeline, or `all`. */
 export const range = signal('30')
-/** Position of the visible period while it is not live, from 0 to 1,000. */
+/** Position of the visible period while it is not live, from 0 (oldest) to 1,000 (latest). */
 export const position = signal(1_000)
 /** Time of the pause, in ms since the Unix epoch. */
 export const pausedAt = signal<number | null>(null)
-export const requestsWhilePaused = signal(0)
 /** Number of events that this page was too slow to receive. */
 export const missedEvents = signal(0)
 export const notices = signal<readonly Notice[]>([])
@@ -56,50 +55,60 @@ export const now = signal(Date.now())
 
 /** Live requests; also updated while a file is shown. */
 let liveModel = new WireModel()
-let shownModel = liveModel
+/** The content of an event log that is shown instead. */
+let fileModel: WireModel | null = null
 
 /** Returns the model that is shown: live requests, or an event log. A component that calls it is rendered again when events arrive. */
 export function currentModel(): WireModel {
   // reading a signal subscribes the component to it
   void changes.value
-  return shownModel
+  return fileModel ?? liveModel
+}
+
+const isNew = ({ at }: WireRequest): boolean => pausedAt.value !== null && at > pausedAt.value
+
+/** Returns the number of requests that are not shown because they arrived after the pause. */
+export function countNewRequests(): number {
+  return [...currentModel().requests.values()].filter(isNew).length
 }
 
 export function isShown(request: WireRequest): boolean {
-  if (pausedAt.value !== null && request.at > pausedAt.value) return false
-  if (errorsOnly.value && findProblem(request) === null) return false
-  const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean)
-  if (words.length === 0) return true
+  if (isNew(request)) return false
+  const problem = findProblem(request)
+  if (errorsOnly.value && problem === null) return false
+  if (filter.value === '') return true
   const { database, path, statements } = request
-  const text = [database, path, findProblem(request) ?? '', ...statements.map(({ sql }) => sql)]
-    .join('\n')
+  const text = [database, path, problem, ...statements.map(({ sql }) => sql)].join('\n').toLowerCase()
+  return filter.value
     .toLowerCase()
-  return words.every((word) => text.includes(word))
+    .split(/\s+/)
+    .every((word) => text.includes(word))
 }
 
 /** Returns the period on the timeline. */
 export function visiblePeriod(): { readonly from: number; readonly to: number; readonly now: number } {
-  const isFile = fileName.value !== null
-  const end = isFile ? findLastTime(shownModel) : (pausedAt.value ?? now.value)
-  const totalMs = getTotalMs(end)
-  const length = range.value === 'all' ? totalMs : Number(range.value) * 1_000
-  const back = canMove() ? (1 - position.value / 1_000) * (totalMs - length) : 0
+  const end = findEnd()
+  const recordedMs = getRecordedMs(end)
+  const length = range.value === 'all' ? recordedMs : Number(range.value) * 1_000
+  const back = canMove() ? (1 - position.value / 1_000) * (recordedMs - length) : 0
   return { from: end - back - length, to: end - back, now: end }
 }
 
 /** Whether the timeline shows only part of a fixed period, and can be moved. */
 export function canMove(): boolean {
-  const isFile = fileName.value !== null
-  if (range.value === 'all' || (!isFile && pausedAt.value === null)) return false
-  return (
-    Number(range.value) * 1_000 <
-    getTotalMs(isFile ? findLastTime(shownModel) : (pausedAt.value ?? now.value))
-  )
+  const isLive = fileName.value === null && pausedAt.value === null
+  return !isLive && range.value !== 'all' && Number(range.value) * 1_000 < getRecordedMs(findEnd())
 }
 
-function getTotalMs(end: number): number {
-  const first = shownModel.requests.values().next().value?.at ?? end - 1_000
+/** Returns the length of the period with requests, at least 1 s; 2 % longer, so that the first request is not at the edge. */
+function getRecordedMs(end: number): number {
+  const first = currentModel().requests.values().next().value?.at ?? end
   return Math.max(end - first, 1_000) * 1.02
+}
+
+/** Returns the end of the period that can be shown. */
+function findEnd(): number {
+  return fileName.value === null ? (pausedAt.value ?? now.value) : findLastTime(currentModel())
 }
 
 function findLastTime({ requests, spans }: WireModel): number {
@@ -112,7 +121,6 @@ function findLastTime({ requests, spans }: WireModel): number {
 export function togglePause(): void {
   batch(() => {
     pausedAt.value = pausedAt.value === null ? Date.now() : null
-    requestsWhilePaused.value = 0
     position.value = 1_000
   })
 }
@@ -125,54 +133,44 @@ export async function openFile(file: File | undefined): Promise<void> {
     status.value = `${file.name} has no events with a timestamp; see "The request inspector" in the documentation`
     return
   }
-  batch(() => {
-    shownModel = model
-    fileName.value = file.name
-    pausedAt.value = null
-    range.value = 'all'
-    selectedNumber.value = null
-    changes.value += 1
-    const skippedText = skipped > 0 ? `, ${formatCount(skipped, 'line')} skipped` : ''
-    status.value = `${formatCount(events, 'event')} from ${file.name}${skippedText}`
-  })
+  const skippedText = skipped > 0 ? `, ${formatCount(skipped, 'line')} skipped` : ''
+  showFile(model, file.name, 'all', `${formatCount(events, 'event')} from ${file.name}${skippedText}`)
 }
 
-export function returnToLive(): void {
+export const returnToLive = (): void => showFile(null, null, '30', '')
+
+function showFile(model: WireModel | null, name: string | null, newRange: string, newStatus: string): void {
   batch(() => {
-    shownModel = liveModel
-    fileName.value = null
-    range.value = '30'
+    fileModel = model
+    fileName.value = name
+    pausedAt.value = null
+    range.value = newRange
+    position.value = 1_000
     selectedNumber.value = null
     changes.value += 1
-    status.value = ''
+    status.value = newStatus
   })
 }
 
 function applyEvent(event: FeedEvent): void {
   if (event.type === 'hello') {
-    const wasLive = shownModel === liveModel
+    // the server repeats the events that it has kept; if it was restarted, its numbers begin at 1 again
     liveModel = new WireModel()
-    if (wasLive) shownModel = liveModel
+    if (fileModel === null) selectedNumber.value = null
     notices.value = []
+    missedEvents.value = 0
     serverVersion.value = event.version
   } else if (event.type === 'missed') missedEvents.value += event.count
   else if (event.type === 'notice') notices.value = [...notices.value, event]
   else if (event.type === 'response') liveModel.end(event)
-  else {
-    liveModel.begin(event)
-    if (pausedAt.value !== null) requestsWhilePaused.value += 1
-  }
+  else liveModel.begin(event)
 }
 
 /** Connects to the server, and updates the time. */
 export function start(): void {
   const events = new EventSource('/_baton/events')
-  events.addEventListener('open', () => {
-    connection.value = 'open'
-  })
-  events.addEventListener('error', () => {
-    connection.value = 'lost'
-  })
+  events.addEventListener('open', () => set(connection, 'connected'))
+  events.addEventListener('error', () => set(connection, 'not connected'))
   events.addEventListener('message', ({ data }) => {
     batch(() => {
       for (const event of JSON.parse(String(data)) as FeedEvent[]) applyEvent(event)
