@@ -2,7 +2,9 @@ import { mkdir, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
+import { newOrganization } from './new-rows.ts'
 import { REGISTRY_FILE, Registry } from './registry.ts'
+import type { DatabaseRow } from './rows.ts'
 
 let directory: string
 
@@ -39,6 +41,27 @@ test('a failed transaction changes neither the file nor the rows in memory', asy
   expect(failing).toThrow('another user already has the key ada')
   expect(registry.users.rows).toEqual([user('ada')])
   expect([registry.findUser('ada'), registry.findUser('bob')]).toEqual([user('ada'), undefined])
+  registry.close()
+})
+
+test('a failed transaction leaves nothing in an index whose keys depend on another of its rows', async () => {
+  const registry = await Registry.open(directory)
+  const add = (suffix: string): void => {
+    const organization = { ...newOrganization('acme', 'Acme', 'team', 'free'), id: `org${suffix}` }
+    registry.organizations.put(organization)
+    registry.databases.put({ id: `db${suffix}`, organization: organization.id, name: 'app' } as DatabaseRow)
+  }
+  const failing = (): void =>
+    registry.transaction(() => {
+      add('1')
+      throw new Error('fails')
+    })
+  expect(failing).toThrow('fails')
+  expect(registry.findByLabel('app-acme')).toBeUndefined()
+  registry.transaction(() => add('2'))
+  expect(registry.findByLabel('app-acme')?.id).toBe('db2')
+  registry.transaction(() => registry.databases.delete('db2'))
+  expect(registry.findByLabel('app-acme')).toBeUndefined()
   registry.close()
 })
 

@@ -7,6 +7,7 @@ export class Table<Row extends { readonly id: string }> {
   readonly #rows = new Map<string, Row>()
   readonly #indexes: Index<Row>[] = []
 
+  /** @param registry not its file, which the registry sets only after it has created its tables */
   constructor(registry: { readonly file: RegistryFile }, kind: string) {
     this.#registry = registry
     this.#kind = kind
@@ -14,13 +15,17 @@ export class Table<Row extends { readonly id: string }> {
 
   /** Loads the rows from the file, at the start and after a rollback. */
   load(): void {
-    for (const id of this.#rows.keys()) this.#forget(id)
+    this.#rows.clear()
+    for (const { rows } of this.#indexes) rows.clear()
     const sql = 'SELECT value FROM record WHERE kind = ? ORDER BY rowid'
     for (const { value } of this.#registry.file.all<{ value: string }>(sql, [this.#kind]))
       this.#store(JSON.parse(value) as Row)
   }
 
-  /** Adds an index of a unique key and returns its lookup. Rows with the key null are not indexed. */
+  /**
+   * Adds an index of a unique key and returns its lookup; must be called before `load`. Rows with the key null are not indexed. A key
+   * may depend on values in tables that are loaded earlier, if these values never change.
+   */
   index(getKey: (row: Row) => string | null): (key: string) => Row | undefined {
     const index = { getKey, rows: new Map<string, Row>() }
     this.#indexes.push(index)
@@ -39,9 +44,10 @@ export class Table<Row extends { readonly id: string }> {
   /** Inserts a row, or replaces the one with the same id. @throws Error if another row has one of its keys */
   put(row: Row): void {
     for (const { getKey, rows } of this.#indexes) {
-      const existing = rows.get(getKey(row) ?? '')
+      const key = getKey(row)
+      const existing = key === null ? undefined : rows.get(key)
       if (existing !== undefined && existing.id !== row.id)
-        throw new Error(`another ${this.#kind} already has the key ${getKey(row)}`)
+        throw new Error(`another ${this.#kind} already has the key ${key}`)
     }
     this.#registry.file.run(
       `INSERT INTO record (kind, id, value) VALUES (?, ?, ?)
@@ -53,7 +59,8 @@ export class Table<Row extends { readonly id: string }> {
 
   delete(id: string): void {
     this.#registry.file.run('DELETE FROM record WHERE kind = ? AND id = ?', [this.#kind, id])
-    this.#forget(id)
+    this.#unindex(id)
+    this.#rows.delete(id)
   }
 
   #store(row: Row): void {
@@ -65,18 +72,12 @@ export class Table<Row extends { readonly id: string }> {
     this.#rows.set(row.id, row)
   }
 
-  #forget(id: string): void {
-    this.#unindex(id)
-    this.#rows.delete(id)
-  }
-
   #unindex(id: string): void {
     const row = this.#rows.get(id)
     if (row === undefined) return
     for (const { getKey, rows } of this.#indexes) {
       const key = getKey(row)
-      // if two rows have had this key, the index contains the later row
-      if (key !== null && rows.get(key)?.id === id) rows.delete(key)
+      if (key !== null) rows.delete(key)
     }
   }
 }

@@ -2,13 +2,13 @@ import { ApiError } from '../api-error.ts'
 
 /** Prefixes of units, each 1,024 times the previous one. */
 const UNITS: readonly string[] = ['', 'k', 'm', 'g', 't']
-const SIZE = /^(?<number>\d+(?:\.\d+)?)\s*(?<unit>[kmgt]?)i?b?$/i
+const SIZE = /^(?<number>\d+(?:\.\d+)?)\s*(?:(?<unit>[kmgt])i?)?b?$/i
 
-/** Parses a size such as `256mb`, `1.5gb` or `1048576` into bytes; null (no limit) for an empty string and `0`. @throws ApiError */
+/** Parses a size such as `256mb`, `1.5gb` or `1048576` into bytes; null (no limit) for an empty string and 0. @throws ApiError */
 export function parseSizeLimit(text: string): number | null {
   if (text === '') return null
   const { number = '', unit = '' } = SIZE.exec(text.trim())?.groups ?? {}
-  const bytes = Math.floor(Number(number) * 1_024 ** UNITS.indexOf(unit.toLowerCase()))
+  const bytes = Math.ceil(Number(number) * 1_024 ** UNITS.indexOf(unit.toLowerCase()))
   if (number === '' || !Number.isSafeInteger(bytes))
     throw new ApiError(400, `invalid size_limit: ${text.slice(0, 40)}; expected a size such as 256mb or 1gb`)
   return bytes === 0 ? null : bytes
