@@ -1,17 +1,21 @@
 import { setFlagsFromString } from 'node:v8'
 
+/** Whether a process with these arguments was started with `--wasm-code-gc`, which V8 also accepts with `_` and with one `-`. */
+export const freesMachineCode = (execArgv: readonly string[]): boolean =>
+  execArgv.some((argument) => /^--?wasm[-_]code[-_]gc$/.test(argument))
+
 /**
  * Prevents V8 from freeing replaced WebAssembly machine code. If threads share a module, V8 may free the code of an imported
- * function twice and abort the process: https://github.com/nodejs/node/issues/64500. The flag applies to all modules of the process;
- * a process that was started with `--wasm-code-gc` must not call this.
+ * function twice and abort the process: https://github.com/nodejs/node/issues/64500. The flag applies to all modules of the process,
+ * so it is not called if the user has started the process with the opposite flag.
  *
- * Called by a worker before it runs the engine, and not when the server starts: after a change of its flags, V8 compiles again what
- * it would have taken from a code cache, so that a thread takes twice as long to start.
+ * Called by each worker before it runs the engine; the first call sets the flag for all. The server does not call it, because the
+ * first worker would then take twice as long to start: after a change of its flags, V8 does not use its code caches.
  */
 export function keepMachineCode(): void {
   try {
     setFlagsFromString('--no-wasm-code-gc')
   } catch {
-    // a runtime without V8, or without this flag
+    // a runtime without V8
   }
 }
