@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { BackendError, type DatabaseBackend } from '@batonsql/server-common/backend'
-import { fromRequest, releaseBody, toResponse } from '@batonsql/server-common/http'
+import { fromRequest, releaseBodyMemory, toResponse } from '@batonsql/server-common/http'
 import type { DatabaseRow } from './registry/rows.ts'
 import { mintDatabaseToken } from './tokens/database-tokens.ts'
 
@@ -34,7 +34,7 @@ export async function loadDump(backend: DatabaseBackend, row: DatabaseRow, file:
     requestTimeoutMs: REQUEST_TIMEOUT_MS,
     async fetch(url, init) {
       const request = fromRequest(new Request(url, init))
-      return toResponse(await backend.handle(row.id, request).finally(() => releaseBody(request.body)))
+      return toResponse(await backend.handle(row.id, request).finally(() => releaseBodyMemory(request.body)))
     },
   })
   try {

@@ -1,5 +1,5 @@
-// Hrana is the protocol that libSQL clients use over HTTP: pipelines of requests on streams, in JSON. This is what the back ends and the
-// control plane use of it, with the permissions of its requests.
+// Hrana is the protocol that libSQL clients use over HTTP: pipelines of requests on streams, in JSON. This is what other
+// packages use of it, with the permissions of its requests.
 export { DIALECTS, type Dialect } from './hrana/dialect.ts'
 export { JsonShapeError } from './hrana/json-shape.ts'
 export { FULL_PERMISSIONS, INTERNAL_PERMISSIONS } from './hrana/permissions.ts'
@@ -20,7 +20,7 @@ export {
   decodeCursorBody,
   decodePipelineBody,
   type PipelineBody,
-  readText,
+  readBodyText,
 } from './hrana/request-decoder.ts'
 export { encodeCursorBody, encodePipelineBody } from './hrana/request-encoder.ts'
 export { encodeError, formatInternalMessage, ResultError } from './hrana/result-error.ts'

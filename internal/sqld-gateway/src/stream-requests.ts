@@ -6,10 +6,10 @@ import {
   revokedBeforeStartResponse,
   withTimeLimit,
 } from '@batonsql/server-common/backend'
-import { PipelineFailure, readText } from '@batonsql/server-common/hrana'
+import { PipelineFailure, readBodyText } from '@batonsql/server-common/hrana'
 import {
   type BodyWatcher,
-  holdMore,
+  holdMoreMemory,
   type ServiceRequest,
   type ServiceResponse,
   watchBody,
@@ -87,7 +87,7 @@ export class StreamRequests {
   async handle(id: DatabaseId, call: RunningCall, getRules: () => StreamRules): Promise<ServiceResponse> {
     const { request, running } = call
     running.isReceiving = true
-    const text = await readText(request.body)
+    const text = await readBodyText(request.body)
     running.isReceiving = false
     const rules = getRules()
     if (running.isRevoked) return revokedBeforeStartResponse()
@@ -107,7 +107,7 @@ export class StreamRequests {
   ): CheckedRequest {
     const { write: mayWrite } = permissions
     const decodedBody = decodeBody(request.path, text)
-    holdMore(request.body, decodedBody.parsingBytes)
+    holdMoreMemory(request.body, decodedBody.parsingBytes)
     const { baton } = decodedBody
     const stream = baton === null ? null : this.#batons.find(baton, id, mayWrite)
     if (stream === undefined) throw invalidBaton()

@@ -54,7 +54,7 @@ export interface CursorBody extends AwaitedIndex {
 }
 
 /** Reads a body as text. @throws JsonShapeError unless it is UTF-8 */
-export async function readText(body: Readable): Promise<string> {
+export async function readBodyText(body: Readable): Promise<string> {
   const bytes = await readRequestBody(body)
   if (!isUtf8(bytes)) throw new JsonShapeError('invalid unicode code point')
   return bytes.toString('utf8')

@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest'
 
 // a module of its own: others in this process may hold bodies
 vi.resetModules()
-const { readRequestBody, releaseBody } = await import('./request-body.ts')
+const { readRequestBody, releaseBodyMemory } = await import('./request-body.ts')
 
 const LIMITS = { bodyBytes: 10_000, totalBytes: 1_300_000, items: 1_000 }
 const toBody = (text: string, partBytes = 97): Readable => {
@@ -28,7 +28,7 @@ test.each([
     status: 413,
     message: expect.stringContaining('more than 1,000 values'),
   })
-  releaseBody(body)
+  releaseBodyMemory(body)
 })
 
 test.each([
@@ -37,7 +37,7 @@ test.each([
 ])('%s are read', async (_, text) => {
   const body = toBody(text)
   expect((await readRequestBody(body, LIMITS)).toString()).toBe(text)
-  releaseBody(body)
+  releaseBodyMemory(body)
 })
 
 test('by default, a body may have 64 MiB, and no more is read', async () => {
@@ -52,7 +52,7 @@ test('by default, a body may have 64 MiB, and no more is read', async () => {
   const body = Readable.from(endless(), { objectMode: true })
   await expect(readRequestBody(body)).rejects.toMatchObject({ status: 413 })
   expect(parts).toBeLessThan(10)
-  releaseBody(body)
+  releaseBodyMemory(body)
 })
 
 test('a body that is too large is rejected before it has arrived', async () => {
@@ -61,7 +61,7 @@ test('a body that is too large is rejected before it has arrived', async () => {
   body.write(Buffer.alloc(10_001, ' '))
   await expect(reading).rejects.toMatchObject({ status: 413 })
   expect(body.isPaused()).toBe(true)
-  releaseBody(body)
+  releaseBodyMemory(body)
 })
 
 test('the bodies in memory are limited until they are released', async () => {
@@ -71,9 +71,9 @@ test('the bodies in memory are limited until they are released', async () => {
   for (const body of held) await readRequestBody(body, LIMITS)
   const rejected = send()
   await expect(readRequestBody(rejected, LIMITS)).rejects.toMatchObject({ status: 503 })
-  releaseBody(rejected)
-  for (const body of held) releaseBody(body)
+  releaseBodyMemory(rejected)
+  for (const body of held) releaseBodyMemory(body)
   const next = send()
   expect((await readRequestBody(next, LIMITS)).toString()).toBe(text)
-  releaseBody(next)
+  releaseBodyMemory(next)
 })

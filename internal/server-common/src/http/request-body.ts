@@ -56,14 +56,14 @@ function hold(body: Readable, bytes: number): void {
 }
 
 /** Counts more memory that a request takes until its body is released. @throws BodyError if others leave too little */
-export function holdMore(body: Readable, bytes: number): void {
+export function holdMoreMemory(body: Readable, bytes: number): void {
   hold(body, (heldBytes.get(body) ?? 0) + bytes)
   const rejection = findRejection(LIMITS)
   if (rejection !== null) throw rejection
 }
 
 /** Called when a request is complete. */
-export function releaseBody(body: Readable): void {
+export function releaseBodyMemory(body: Readable): void {
   hold(body, 0)
   heldBytes.delete(body)
 }

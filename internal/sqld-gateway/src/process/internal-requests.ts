@@ -6,7 +6,7 @@ import { READ_PERMISSIONS, type UpstreamPermissions, WRITE_PERMISSIONS } from '.
 
 const PIPELINE = { method: 'POST', path: '/v3/pipeline', query: '' } as const
 
-/** Requests that the back end itself sends to the server. */
+/** Requests that the back end itself sends to the server, with the gateway's own tokens: those of clients may have expired. */
 export class InternalRequests {
   readonly #upstream: Upstream
 
@@ -15,7 +15,7 @@ export class InternalRequests {
   }
 
   /** Executes a script with write permission. The response, which may be an error, must be read or discarded. */
-  async run(id: DatabaseId, sql: string): Promise<UpstreamResponse> {
+  async runScript(id: DatabaseId, sql: string): Promise<UpstreamResponse> {
     return await this.#send(id, WRITE_PERMISSIONS, {
       baton: null,
       requests: [{ type: 'sequence', sql, sqlId: null }],
@@ -23,7 +23,7 @@ export class InternalRequests {
   }
 
   /**
-   * Executes one statement and returns the text of the response, in which the result may be an error.
+   * Executes one statement with write permission, and returns the text of the response, in which the result may be an error.
    * @throws Error if the request fails
    */
   async fetchResult(id: DatabaseId, sql: string): Promise<string> {
@@ -37,7 +37,7 @@ export class InternalRequests {
     return text
   }
 
-  /** Closes a stream with the gateway's own token, because the client's token may have expired. */
+  /** Closes a stream of a client. */
   async closeStream(id: DatabaseId, baton: string): Promise<void> {
     const response = await this.#send(id, READ_PERMISSIONS, { baton, requests: [] })
     discard(response)

@@ -36,7 +36,7 @@ export interface BodyRules extends Omit<GuardContext, 'attach'> {
 export function decodeBody(path: string, text: string): DecodedBody {
   const isCursor = path === '/v3/cursor'
   const body = isCursor ? asPipeline(decodeCursorBody(text)) : decodePipelineBody(text)
-  // A shorter body cannot have too many tokens. Its SQL counts as nothing: otherwise, `holdMore` would reject eight INSERTs of
+  // A shorter body cannot have too many tokens. Its SQL counts as nothing: otherwise, `holdMoreMemory` would reject eight INSERTs of
   // this length at once, which several imports may send.
   const parsingBytes = text.length <= MAX_TOKENS ? 0 : estimateParsingBytes(body.requests)
   return { ...body, isCursor, parsingBytes }

@@ -84,14 +84,14 @@ export class WriteGate {
 
   /** Called when the server has executed a request, before its result is known. */
   onResponse(stream: StreamWriteState, { mayWrite }: WriteEffect): void {
-    this.onAbort(stream)
+    this.markIdle(stream)
     if (!mayWrite) return
     const hasPendingWrite = this.writers.some(({ idleSince }) => idleSince === null)
     this.#stalledSince = hasPendingWrite ? performance.now() : null
   }
 
-  /** Called when the client no longer waits for the request, which may still be executed. */
-  onAbort(stream: StreamWriteState): void {
+  /** Called when the server has responded, or the client no longer waits: the request may then still be executed. */
+  markIdle(stream: StreamWriteState): void {
     stream.idleSince = performance.now()
   }
 

@@ -139,7 +139,7 @@ export class WriteService {
   }
 
   async #probe(id: DatabaseId): Promise<void> {
-    const response = await this.#internal.run(id, PROBE_WRITE_LOCK)
+    const response = await this.#internal.runScript(id, PROBE_WRITE_LOCK)
     discard(response)
     this.#databases.get(id)?.gate.resetStall()
     this.#reportedStalls.delete(id)

@@ -1,10 +1,10 @@
 import { type BodyWatcher, createPartSearch } from '@batonsql/server-common/http'
 import type { WriteEffect } from '../request/write-effect.ts'
-import type { StreamWriteState, WriteGate } from './write-gate.ts'
+import type { StreamWriteState, WriteEnd, WriteGate } from './write-gate.ts'
 
 /**
  * Only errors have this key in a response; inside database values, its quotes are escaped. It omits the first quotation mark, because
- * a search for text that begins with one takes ten times as long: JSON is full of them.
+ * JSON is full of them: in rows with few `m`, the search for this text is about 20 times as fast.
  */
 const ERROR = Buffer.from('message":"')
 /** The beginning of a response whose stream remains open. */
@@ -15,13 +15,13 @@ export class WriteTicket {
   readonly #gate: WriteGate
   readonly #stream: StreamWriteState
   readonly #effect: WriteEffect
-  readonly #onWrite: () => void
+  readonly #onEnd: () => void
 
-  constructor(gate: WriteGate, stream: StreamWriteState, effect: WriteEffect, onWrite: () => void) {
+  constructor(gate: WriteGate, stream: StreamWriteState, effect: WriteEffect, onEnd: () => void) {
     this.#gate = gate
     this.#stream = stream
     this.#effect = effect
-    this.#onWrite = onWrite
+    this.#onEnd = onEnd
   }
 
   get mayHoldLock(): boolean {
@@ -34,13 +34,13 @@ export class WriteTicket {
 
   /** Called when the client has disconnected; the request may still be executed. */
   onAbort(): void {
-    this.#gate.onAbort(this.#stream)
+    this.#gate.markIdle(this.#stream)
   }
 
   /** Called when the stream is closed, including when the server rejects the request or stops. */
   onStreamClosed(): void {
-    this.onAbort()
-    this.#end(false, true)
+    this.#gate.markIdle(this.#stream)
+    this.#end({ isContinued: false, hasError: true })
   }
 
   /** Returns watchers that derive the stream's state from the response; none if it cannot change. */
@@ -57,14 +57,15 @@ export class WriteTicket {
           start += part.toString('latin1', 0, CONTINUED.length - start.length)
         if (!hasError) searchError(part)
       },
-      // if the response was truncated before it showed whether the stream continues, the stream may still be open
-      onEnd: (isComplete) => this.#end(CONTINUED.startsWith(start), hasError || !isComplete),
+      // if the response is empty, or was truncated before it showed whether the stream continues, the stream may still be open
+      onEnd: (isComplete) =>
+        this.#end({ isContinued: CONTINUED.startsWith(start), hasError: hasError || !isComplete }),
     }
     return [watcher]
   }
 
-  #end(isContinued: boolean, hasError: boolean): void {
-    this.#gate.onEnd(this.#stream, this.#effect, { isContinued, hasError })
-    this.#onWrite()
+  #end(end: WriteEnd): void {
+    this.#gate.onEnd(this.#stream, this.#effect, end)
+    this.#onEnd()
   }
 }

@@ -46,7 +46,7 @@ import {
   INTERNAL_PERMISSIONS,
   JsonShapeError,
   PipelineFailure,
-  readText,
+  readBodyText,
 } from '@batonsql/server-common/hrana'
 import {
   errorResponse,
@@ -300,7 +300,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       return await buildExportResponse(request, id, this.#runningExports, () => this.#export(id, signal))
     }
     running.isReceiving = true
-    const text = await readText(request.body)
+    const text = await readBodyText(request.body)
     running.isReceiving = false
     // checked again: the token may have been revoked while the body was read
     call = { ...call, permissions: this.#tokens.getPermissions(request, id) }

@@ -5,7 +5,7 @@ import type { AccessPolicy } from '@batonsql/server-common/auth'
 import { type DatabaseId, isExportRoute, MissingFileError } from '@batonsql/server-common/backend'
 import {
   errorResponse,
-  releaseBody,
+  releaseBodyMemory,
   type ServiceRequest,
   type ServiceResponse,
   textResponse,
@@ -252,7 +252,7 @@ export class DatabaseRouter {
         this.#reportOnce(record.id, `${error.message}; requests get 404, and the file is not created again`)
         return notFound(name)
       })
-      .finally(() => releaseBody(authorizedRequest.body))
+      .finally(() => releaseBodyMemory(authorizedRequest.body))
     usage.onResponse(record.id, response.body)
     const body = this.#watchBody(response.body, record, request)
     // back ends use ids; users see names

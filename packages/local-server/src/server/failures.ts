@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import {
   LOST_CONNECTION,
   readBytes,
-  releaseBody,
+  releaseBodyMemory,
   type ServiceRequest,
   type ServiceResponse,
 } from '@batonsql/server-common/http'
@@ -161,7 +161,7 @@ export class Failures<Id> {
       if (nextBaton !== null) failures.storedSql.set(nextBaton, storedSql)
       return { ...response, body: text }
     } finally {
-      releaseBody(replacedRequest.body)
+      releaseBodyMemory(replacedRequest.body)
     }
   }
 }
