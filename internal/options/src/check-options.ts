@@ -35,6 +35,15 @@ export const POSITIVE_INTEGER: Condition = {
   text: 'an integer >= 1',
   accepts: (value) => isNumber(value) && value >= 1 && !(value % 1),
 }
+/** The rule of a path or a host: an empty one would be the working directory, or every address of this machine. */
+export const NON_EMPTY: Condition = {
+  text: 'a string that is not empty',
+  accepts: (value) => typeof value === 'string' && value !== '',
+}
+export const STRINGS: Condition = {
+  text: 'an array of strings',
+  accepts: (value) => Array.isArray(value) && value.every((item) => typeof item === 'string'),
+}
 
 const SIGNAL: Condition = {
   text: 'an AbortSignal',

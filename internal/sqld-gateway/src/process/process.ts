@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { checkOptions, PORT, POSITIVE_INTEGER, type RulesOf } from '@batonsql/options'
+import { checkOptions, NON_EMPTY, PORT, POSITIVE_INTEGER, type RulesOf, STRINGS } from '@batonsql/options'
 import { DirectoryLock, openDirectory, type TemporaryDirectory } from '@batonsql/server-common/base'
 import type { SqldAdmin } from './admin.ts'
 import { findSqld } from './binary.ts'
@@ -15,12 +15,12 @@ const MIGRATION_CRASH = /panicked at \S*schema\/scheduler\.rs/
 
 const OPTIONS: RulesOf<SqldOptions> = {
   sqldPath: 'string',
-  dataDirectory: 'string',
+  dataDirectory: NON_EMPTY,
   port: PORT,
   namespaces: 'boolean',
   publicKeyPem: 'string',
   maxOpenDatabases: POSITIVE_INTEGER,
-  serverArguments: 'object',
+  serverArguments: STRINGS,
 }
 
 /** Servers started by this process; they are killed when it exits. */

@@ -1,6 +1,5 @@
-import { checkOptions, type RulesOf } from '@batonsql/options'
+import { checkOptions, NON_EMPTY, type RulesOf, STRINGS } from '@batonsql/options'
 import { fromRequest, toResponse } from '@batonsql/server-common/http'
-import { NON_EMPTY } from './option-rules.ts'
 import { DEFAULT_DATABASE } from './resolve-address.ts'
 import type { DatabaseAddress } from './server.ts'
 import { ServerLog } from './server-log.ts'
@@ -25,7 +24,7 @@ const OPTIONS: RulesOf<LocalHandlerOptions> = {
   dataDirectory: NON_EMPTY,
   auth: 'boolean',
   domains: 'object',
-  allowOrigins: 'object',
+  allowOrigins: STRINGS,
   onLost: 'function',
 }
 const ORIGIN = 'http://localhost'

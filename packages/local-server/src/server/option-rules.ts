@@ -1,15 +1,9 @@
 import { parseExpiration, parseSizeLimit } from '@batonsql/control-plane'
-import type { Condition, RulesOf } from '@batonsql/options'
+import { NON_EMPTY, type RulesOf, STRINGS } from '@batonsql/options'
 import { RESERVED_NAMES } from '@batonsql/server-common/backend'
 import type { DatabaseOptions, NewDatabaseOptions, TokenOptions } from './server-options.ts'
 
-/** The rule of a path or a host name: an empty one would be the working directory, or every address of this machine. */
-export const NON_EMPTY: Condition = {
-  text: 'a string that is not empty',
-  accepts: (value) => typeof value === 'string' && value !== '',
-}
-
-/** Whether a value is text that `parse` accepts. Text that the platform API treats as unset, such as an empty string, does not count. */
+/** Whether a value is text that `parse` accepts. Text that the platform API treats as no limit (`''`, and `0` as a size) does not count. */
 const isParsed = (parse: (text: string) => number | null, value: unknown): boolean => {
   try {
     return typeof value === 'string' && parse(value) !== null
@@ -31,7 +25,7 @@ export const DATABASE_RULES: RulesOf<DatabaseOptions> = {
 
 export const NEW_DATABASE_RULES: RulesOf<NewDatabaseOptions> = {
   ...DATABASE_RULES,
-  fromFile: 'string',
+  fromFile: NON_EMPTY,
   fromDatabase: 'string',
   fromSnapshot: 'string',
   isSchema: 'boolean',
@@ -45,7 +39,7 @@ export const TOKEN_RULES: RulesOf<TokenOptions> = {
     text: "a duration such as '15m' or '2w1d', or 'never'",
     accepts: (text) => text === 'never' || isParsed(parseExpiration, text),
   },
-  readAttach: 'object',
+  readAttach: STRINGS,
 }
 
 /** Checks the name of a new database. @throws TypeError */

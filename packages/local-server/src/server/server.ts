@@ -2,7 +2,7 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getReplicaLocations, type SnapshotRow } from '@batonsql/control-plane'
 import { INSPECTOR_PATH } from '@batonsql/inspector'
-import { checkOptions, PORT, type RulesOf } from '@batonsql/options'
+import { checkOptions, NON_EMPTY, PORT, type RulesOf, STRINGS } from '@batonsql/options'
 import { isLoopback } from '@batonsql/server-common/auth'
 import type { ReplicaCondition } from '@batonsql/server-common/backend'
 import { runAll } from '@batonsql/server-common/base'
@@ -10,7 +10,6 @@ import { DIALECTS } from '@batonsql/server-common/hrana'
 import { createHttpServer, getLocalUrl, listen } from '@batonsql/server-common/http'
 import type { Failure, FailureKind, FailureOptions } from './failure-options.ts'
 import { type LocalPlatform, newPlatform } from './local-platform.ts'
-import { NON_EMPTY } from './option-rules.ts'
 import { checkPlatformOptions, type PlatformOptions } from './platform-options.ts'
 import type { PlatformServer } from './platform-server.ts'
 import { DEFAULT_DATABASE } from './resolve-address.ts'
@@ -44,10 +43,10 @@ const OPTIONS: RulesOf<LocalServerOptions> = {
   platform: 'object',
   sqldPath: 'string',
   sqld: 'object',
-  replicas: 'object',
+  replicas: STRINGS,
   replicaLagMs: 'number or object',
   domains: 'object',
-  allowOrigins: 'object',
+  allowOrigins: STRINGS,
   inspector: 'boolean',
   log: LOG_LEVELS,
   onLost: 'function',

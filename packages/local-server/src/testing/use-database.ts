@@ -1,4 +1,4 @@
-import { checkOptions, type RulesOf } from '@batonsql/options'
+import { checkOptions, NON_EMPTY, type RulesOf } from '@batonsql/options'
 import type { FailureKind, FailureOptions } from '../server/failure-options.ts'
 import type { DatabaseAddress } from '../server/server.ts'
 import type { Migrations } from './migrations.ts'
@@ -52,7 +52,7 @@ const OPTIONS: RulesOf<UseDatabaseOptions> = {
     accepts: isTemplate,
   },
   migrations: 'string or object',
-  templateDirectory: 'string',
+  templateDirectory: NON_EMPTY,
   scope: ['test', 'file'],
   hooks: 'object',
 }

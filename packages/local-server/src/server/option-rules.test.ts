@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest'
+import { createHandler } from '../index.ts'
+import { startSqld } from '../sqld.ts'
+import { useDatabase } from '../testing/use-database.ts'
+import { startLocalServer } from './server.ts'
+
+const NOT_LISTS: readonly unknown[] = [{ databases: ['app'] }, new Set(['app']), 'app', [5], null]
+
+test.each(NOT_LISTS.map((value) => ({ value })))('a list of names is not $value', async ({ value }) => {
+  const list = value as string[]
+  await using server = await startLocalServer({ auth: true })
+  await expect(server.createToken('default', { readAttach: list })).rejects.toThrow(
+    'createToken: readAttach must be an array of strings, not ',
+  )
+  await expect(startLocalServer({ allowOrigins: list })).rejects.toThrow(
+    'startLocalServer: allowOrigins must be an array of strings, not ',
+  )
+  await expect(startLocalServer({ backend: 'sqld', replicas: list })).rejects.toThrow(
+    'startLocalServer: replicas must be an array of strings, not ',
+  )
+  expect(() => createHandler({ allowOrigins: list })).toThrow(
+    'createHandler: allowOrigins must be an array of strings, not ',
+  )
+  await expect(startSqld({ serverArguments: list })).rejects.toThrow(
+    'startSqld: serverArguments must be an array of strings, not ',
+  )
+})
+
+test('a path is not empty: it would be the working directory', async () => {
+  await using server = await startLocalServer()
+  await expect(startSqld({ dataDirectory: '' })).rejects.toThrow(
+    "startSqld: dataDirectory must be a string that is not empty, not ''",
+  )
+  await expect(server.createDatabase('app', { fromFile: '' })).rejects.toThrow(
+    "createDatabase: fromFile must be a string that is not empty, not ''",
+  )
+  expect(() => useDatabase({ templateDirectory: '' })).toThrow(
+    "useDatabase: templateDirectory must be a string that is not empty, not ''",
+  )
+})
