@@ -5,7 +5,7 @@ const MAX_SQL = 300
 
 export interface RequestFilter {
   readonly limit: number
-  /** Only requests with this text in their database, path, statements or error. */
+  /** Only requests with this text in their database, statements, error or state; `waitedForWriteLockMs` for those that waited. */
   readonly contains: string
 }
 
@@ -16,31 +16,43 @@ export function listRecentRequests(
   { model, since }: { readonly model: WireModel; readonly since: number },
   { limit, contains }: RequestFilter,
 ): object {
-  // a shown statement is truncated, and a quotation mark or a line break is escaped in JSON
-  const escapedText = JSON.stringify(contains).slice(1, -1).toLowerCase()
-  const matching = [...model.requests.values()]
-    .map((request) => ({
-      shown: describeRequest(request, model),
-      sql: request.statements.map(({ sql }) => sql),
-    }))
-    .filter((request) => JSON.stringify(request).toLowerCase().includes(escapedText))
-    .map(({ shown }) => shown)
-  const locks = [...model.holders.values()].map((span) => ({
-    ...describeSpan(span),
-    waiting: model.findWaiters(span.database).map(({ n }) => n),
-  }))
-  return { seenSince: formatTime(since), requests: matching.slice(-limit), writeLocks: locks }
+  const word = contains.toLowerCase()
+  const matching = [...model.requests.values()].filter((request) => getText(request).includes(word))
+  return {
+    seenSince: formatTime(since),
+    requests: matching.slice(-limit).map((request) => describeRequest(request, model)),
+    writeLocks: [...model.holders.values()].map((span) => ({
+      database: span.database,
+      ...describeSpan(span),
+      waiting: model.findWaiters(span.database).map(({ n }) => n),
+    })),
+  }
 }
 
+/** Returns the text that is searched, in lower case. It has whole statements, although long ones are shown truncated. */
+function getText(request: WireRequest): string {
+  const { database, statements, span, waitedUntil } = request
+  const parts = [
+    database,
+    ...(statements.length === 0 ? [getPath(request)] : statements.map(({ sql }) => sql)),
+    findProblem(request),
+    span?.state,
+    waitedUntil === null ? null : 'waitedForWriteLockMs',
+  ]
+  return parts.join('\n').toLowerCase()
+}
+
+const getPath = ({ method, path }: WireRequest): string => `${method} ${path}`
+
 function describeRequest(request: WireRequest, model: WireModel): object {
-  const { n, at, end, database, method, path, stream, statements, more, span, rows, waitedUntil } = request
+  const { n, at, end, database, stream, statements, more, span, rows, waitedUntil } = request
   const problem = findProblem(request)
   return {
     request: n,
     at: formatTime(at),
     database,
     ...(statements.length === 0
-      ? { path: `${method} ${path}` }
+      ? { path: getPath(request) }
       : { statements: formatStatements(statements, more) }),
     tookMs: end === null ? null : round(end - at),
     ...(problem !== null ? { error: problem } : { rows }),
@@ -67,9 +79,8 @@ const findHolders = ({ spans }: WireModel, database: string, from: number, to: n
       span.database === database && span.lockSince !== null && span.lockSince < to && (span.end ?? to) > from,
   )
 
-const describeSpan = ({ id, database, stream, begin, end, lockSince, roundTrips, state }: Span): object => ({
+const describeSpan = ({ id, stream, begin, end, lockSince, roundTrips, state }: Span): object => ({
   transaction: id,
-  database,
   stream,
   state,
   began: formatTime(begin),
@@ -78,5 +89,5 @@ const describeSpan = ({ id, database, stream, begin, end, lockSince, roundTrips,
   ...(lockSince !== null && { heldWriteLockMs: end === null ? null : round(end - lockSince) }),
 })
 
-const formatTime = (at: number): string => new Date(at).toISOString().slice(11, 23)
+const formatTime = (at: number): string => new Date(at).toISOString()
 const round = (ms: number): number => Math.round(ms * 10) / 10

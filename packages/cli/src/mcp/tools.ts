@@ -100,12 +100,14 @@ function registerRequestTool(server: McpServer, { z, inspector }: ToolContext): 
   const contains = z
     .string()
     .default('')
-    .describe('Only requests with this text, such as a table, an error or waitedForWriteLockMs')
+    .describe(
+      'Only requests with this text in their database, statements, error or state of the transaction; waitedForWriteLockMs for those that waited',
+    )
   server.registerTool(
     'recent_requests',
     {
       description:
-        'Lists the latest requests of all clients to the local server, newest last: statements, duration, errors, transactions, how long each waited for the write lock and which transactions held it during the wait; and which transactions hold write locks now. Includes only requests made since this tool connected.',
+        'Lists the latest requests of all clients to the local server, newest last: statements, duration, errors, transactions, how long each waited for the write lock and which transactions held it during the wait; and which transactions hold write locks now. Complete since seenSince, when this tool connected; includes earlier requests if the inspector was open.',
       inputSchema: { limit, contains },
       annotations: READ_ONLY_ANNOTATIONS,
     },
