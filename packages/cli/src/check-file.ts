@@ -1,7 +1,7 @@
 import { access, constants, stat } from 'node:fs/promises'
 import { UsageError } from './usage-error.ts'
 
-/** Reasons why a file cannot be read, by code. */
+/** What is wrong with a file that cannot be read, by Node's error code. */
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'does not exist',
   ENOTDIR: 'does not exist',

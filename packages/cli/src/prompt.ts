@@ -13,7 +13,7 @@ import { describeError } from './describe-error.ts'
 import { isDotCommand, runDotCommand, Session } from './dot-commands.ts'
 import { HISTORY_SIZE, historyPath, readHistory, writeHistory } from './history-file.ts'
 import { complete } from './prompt-completer.ts'
-import { isControl, runStatements } from './run-statements.ts'
+import { isTransactionControl, runStatements } from './run-statements.ts'
 import { splitComplete, splitScript } from './split-script.ts'
 import { StatementError } from './statement-error.ts'
 
@@ -154,7 +154,7 @@ class Prompt extends Session {
     await this.onStream(async (stream, signal) => {
       const wasOpen = stream.inTransaction
       this.#statements = statements
-      this.#hasBegun ||= statements.some(({ sql }) => !isControl(sql))
+      this.#hasBegun ||= statements.some(({ sql }) => !isTransactionControl(sql))
       await this.runTimed(() => runStatements(stream, statements, { signal, file, onResult }))
       if (!wasOpen && stream.inTransaction)
         await this.print(

@@ -1,6 +1,6 @@
 import { type ArrayRow, type ObjectRow, type ResultSet, SqlError } from '@batonsql/core'
 import type { ScriptStatement, Stream } from '@batonsql/core/adapter'
-import { StatementError } from './statement-error.ts'
+import { isMisuse, StatementError, toStatementError } from './statement-error.ts'
 
 export interface RunOptions {
   readonly signal: AbortSignal
@@ -12,10 +12,11 @@ export interface RunOptions {
 /** Limits of a request: number of statements, and their length. */
 const CHUNK_STATEMENTS = 100
 const CHUNK_LENGTH = 500_000
-const CONTROL = /^(?:begin|commit|end|rollback|savepoint|release)\b/i
+/** Matches the verb of a statement from a script, which has no comments before it. */
+const TRANSACTION_CONTROL = /^(?:begin|commit|end|rollback|savepoint|release)\b/i
 
 /** Whether a statement begins or ends a transaction or a savepoint. */
-export const isControl = (sql: string): boolean => CONTROL.test(sql)
+export const isTransactionControl = (sql: string): boolean => TRANSACTION_CONTROL.test(sql)
 
 /**
  * Runs statements in order, until one fails; several in one request, unless a transaction begins or ends between them.
@@ -34,12 +35,12 @@ export async function runStatements(
 }
 
 function sliceChunk(statements: readonly ScriptStatement[], start: number): readonly ScriptStatement[] {
+  const sqlAt = (index: number): string => statements[index]?.sql ?? ''
   let end = start + 1
-  let length = statements[start]?.sql.length ?? 0
-  const isStandalone = (index: number): boolean => isControl(statements[index]?.sql ?? '')
-  if (isStandalone(start)) return statements.slice(start, end)
-  while (end < statements.length && end - start < CHUNK_STATEMENTS && !isStandalone(end)) {
-    length += statements[end]?.sql.length ?? 0
+  let length = sqlAt(start).length
+  if (isTransactionControl(sqlAt(start))) return statements.slice(start, end)
+  while (end < statements.length && end - start < CHUNK_STATEMENTS && !isTransactionControl(sqlAt(end))) {
+    length += sqlAt(end).length
     if (length > CHUNK_LENGTH) break
     end += 1
   }
@@ -61,17 +62,16 @@ async function runChunk(
         ? [await stream.execute(firstStatement.sql, [], callOptions)]
         : await (stream.inTransaction ? stream.batch(chunk, callOptions) : stream.chain(chunk, callOptions))
   } catch (error) {
-    // rejected by the client: nothing was sent
-    const isMisuse = error instanceof TypeError
-    if (!isMisuse && !(error instanceof SqlError)) throw error
-    if (chunk.length === 1) throw new StatementError(error, firstStatement, file)
-    if (isMisuse) return await runEach(stream, chunk, options)
+    if (chunk.length === 1) throw toStatementError(error, firstStatement, file)
+    // nothing was sent
+    if (isMisuse(error)) return await runEach(stream, chunk, options)
+    if (!(error instanceof SqlError)) throw error
     const failedStatement = error.statementIndex === null ? undefined : chunk[error.statementIndex]
     if (failedStatement) {
       for (const result of error.results) await onResult(result as ResultSet<ArrayRow>)
       throw new StatementError(error, failedStatement, file)
     }
-    // rejected as a whole because of a syntax error: nothing was executed
+    // the server parses all statements before it executes one: nothing was executed
     if (!error.code.startsWith('SQL_')) throw error
     return await runEach(stream, chunk, options)
   }

@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs'
-import { type Client, readRows, SqlError } from '@batonsql/core'
+import { type Client, readRows } from '@batonsql/core'
 import { openStream, type ScriptStatement, type Stream } from '@batonsql/core/adapter'
 import { checkFile } from './check-file.ts'
 import { type CommandContext, type CommandInput, print } from './command-context.ts'
@@ -11,7 +11,7 @@ import { readWholeText } from './read-text.ts'
 import type { Mode } from './result-output.ts'
 import { runStatements } from './run-statements.ts'
 import { type ScriptSegment, splitScript } from './split-script.ts'
-import { StatementError } from './statement-error.ts'
+import { toStatementError } from './statement-error.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Runs statements from the command line, a file or standard input; if that is a terminal, opens a prompt. */
@@ -160,7 +160,7 @@ class ScriptSession extends Session {
       }
       await print(this.context, header)
     } catch (error) {
-      throw error instanceof SqlError ? new StatementError(error, statement, file) : error
+      throw toStatementError(error, statement, file)
     }
   }
 }

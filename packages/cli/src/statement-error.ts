@@ -1,3 +1,5 @@
+import { SqlError } from '@batonsql/core'
+
 /** Position of a failed statement in its script. Lines and columns count from 1. */
 export interface StatementPosition {
   readonly sql: string
@@ -25,6 +27,18 @@ export class StatementError extends Error {
     )
   }
 }
+
+/** Whether the client has rejected a statement, of which it has sent nothing. */
+export const isMisuse = (error: unknown): error is Error =>
+  error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError
+
+/** Returns the error of a statement with its position, if the server or the client has rejected the statement; or else the error itself. */
+export const toStatementError = (
+  error: unknown,
+  statement: StatementPosition,
+  file: string | null,
+): unknown =>
+  error instanceof SqlError || isMisuse(error) ? new StatementError(error, statement, file) : error
 
 /** Maximum length of the part of the line that is shown. */
 const MAX_EXCERPT = 100

@@ -139,6 +139,8 @@ test('a statement that is not allowed where it stands is shown with its position
     ['select 1 as one; savepoint s', 'SAVEPOINT would begin a transaction', 'line 1, column 18'],
     ['select 1 as one; begin; begin', 'a transaction is open on this stream', 'line 1, column 25'],
     ['select 1 as one; commit', 'no transaction is open', 'line 1, column 18'],
+    ['select 1 as one; begin; commit foo', 'unexpected text after COMMIT', 'line 1, column 25'],
+    ['select 1 as one; begin foo', 'unexpected text after BEGIN', 'line 1, column 18'],
     [
       'begin; select 1 as one; pragma foreign_keys = off',
       'PRAGMA foreign_keys has no effect inside a transaction',
@@ -149,6 +151,19 @@ test('a statement that is not allowed where it stands is shown with its position
     expect([code, output]).toEqual([1, 'one\n---\n  1\n'])
     expect(errors).toContain(`baton: ${reason}`)
     expect(errors).toContain(`\n${position}:\n`)
+  }
+})
+
+test('a statement that the client cannot send is shown with its position, in every form of output', async () => {
+  const script = `select 1 as one;\nselect x'${'00'.repeat(6_000_000)}';\nselect 2`
+  for (const [args, output] of [
+    [[], 'one\n---\n  1\n'],
+    [['--csv'], 'one\n1\n'],
+    [['--json'], '{"one":1}\n'],
+  ] as const) {
+    const result = await runSql(args, script)
+    expect([result.code, result.output]).toEqual([1, output])
+    expect(result.errors).toContain('\nline 2, column 1:\n')
   }
 })
 
