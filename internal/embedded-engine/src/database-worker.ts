@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import type { DatabaseId, DatabaseSettings, QueryUsage } from '@batonsql/server-common/backend'
 import { type Permissions, PipelineFailure } from '@batonsql/server-common/hrana'
-import { freesMachineCode } from './engine/keep-machine-code.ts'
+import { isFreeingFlag } from './engine/keep-machine-code.ts'
 import { getBuffers, type JsonText } from './protocol/json-text.ts'
 import { packWork } from './protocol/packed-work.ts'
 import { nextCallNumber, SharedCallState } from './protocol/shared-call-state.ts'
@@ -108,11 +108,8 @@ export class DatabaseWorker {
   constructor(module: WebAssembly.Module, listener: WorkerListener) {
     this.#listener = listener
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
-    const workerData: WorkerStart = {
-      module,
-      freesMachineCode: freesMachineCode(process.execArgv),
-      state: this.#state.memory,
-    }
+    const freesMachineCode = process.execArgv.some(isFreeingFlag)
+    const workerData: WorkerStart = { module, freesMachineCode, state: this.#state.memory }
     this.#worker = new Worker(new URL(`./engine/engine-worker.${extension}`, import.meta.url), {
       workerData,
       // does not inherit flags of this process, such as a debugger's port or a test runner's loader; Deno has none

@@ -11,7 +11,6 @@ export async function* readText(
   name: string,
 ): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
-  let isFirst = true
   const decode = (part?: Uint8Array): string => {
     try {
       return decoder.decode(part, { stream: part !== undefined })
@@ -22,36 +21,34 @@ export async function* readText(
       )
     }
   }
-  for await (const part of joinHeader(source)) {
-    if (isFirst) checkHeader(part, name)
-    isFirst = false
-    yield decode(part)
-  }
+  for await (const part of checkParts(source, name)) yield decode(part)
   yield decode()
 }
 
-/** Joins the first parts until they have the length of a header, or the source ends: a pipe may have short parts. */
-async function* joinHeader(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
-  let header = Buffer.alloc(0)
+/** Returns the parts of a text, of which the first ones are joined until they contain a header: a pipe may have short parts. */
+async function* checkParts(
+  source: AsyncIterable<Uint8Array>,
+  name: string,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  let start = Buffer.alloc(0)
   for await (const part of source) {
-    if (header.length >= HEADER_BYTES) yield part
-    else {
-      header = Buffer.concat([header, part])
-      if (header.length >= HEADER_BYTES) yield header
-    }
+    const isChecked = start.length >= HEADER_BYTES
+    if (!isChecked) start = Buffer.concat([start, part])
+    if (isChecked) yield part
+    else if (start.length >= HEADER_BYTES) yield checkHeader(start, name)
   }
-  if (header.length < HEADER_BYTES) yield header
+  if (start.length < HEADER_BYTES) yield checkHeader(start, name)
 }
 
-/** Checks the beginning of a text. @throws Error if they are those of UTF-16 or of an SQLite file */
-function checkHeader(bytes: Uint8Array, name: string): void {
-  const [first, second] = bytes
-  const isUtf16 = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)
+/** Returns the beginning of a text. @throws Error if it is that of UTF-16 or of an SQLite file */
+function checkHeader(start: Buffer, name: string): Buffer {
+  const isUtf16 = /^(?:\xff\xfe|\xfe\xff)/.test(start.toString('latin1', 0, 2))
   if (isUtf16) throw new Error(`${name} is UTF-16 text: convert it to UTF-8 first, for example with iconv`)
-  if (new TextDecoder('latin1').decode(bytes.subarray(0, HEADER_BYTES)) === 'SQLite format 3\u0000')
+  if (start.toString('latin1', 0, HEADER_BYTES) === 'SQLite format 3\u0000')
     throw new Error(
       `${name} is an SQLite file, not a text file: \`baton dev --open FILE.db\` serves a copy of it`,
     )
+  return start
 }
 
 /** Reads a whole text. @throws Error as `readText` does */

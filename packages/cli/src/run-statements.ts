@@ -1,6 +1,6 @@
 import { type ArrayRow, type ObjectRow, type ResultSet, SqlError } from '@batonsql/core'
 import type { ScriptStatement, Stream } from '@batonsql/core/adapter'
-import { isMisuse, StatementError, toStatementError } from './statement-error.ts'
+import { isMisuse, toStatementError } from './statement-error.ts'
 
 export interface RunOptions {
   readonly signal: AbortSignal
@@ -63,25 +63,14 @@ async function runChunk(
         : await (stream.inTransaction ? stream.batch(chunk, callOptions) : stream.chain(chunk, callOptions))
   } catch (error) {
     if (chunk.length === 1) throw toStatementError(error, firstStatement, file)
-    // nothing was sent
-    if (isMisuse(error)) return await runEach(stream, chunk, options)
-    if (!(error instanceof SqlError)) throw error
-    const failedStatement = error.statementIndex === null ? undefined : chunk[error.statementIndex]
-    if (failedStatement) {
+    if (error instanceof SqlError && error.statementIndex !== null) {
       for (const result of error.results) await onResult(result as ResultSet<ArrayRow>)
-      throw new StatementError(error, failedStatement, file)
+      throw toStatementError(error, chunk[error.statementIndex] as ScriptStatement, file)
     }
-    // the server parses all statements before it executes one: nothing was executed
-    if (!error.code.startsWith('SQL_')) throw error
-    return await runEach(stream, chunk, options)
+    // nothing was executed: the client has sent nothing, or the server parses all statements before it executes one
+    if (!isMisuse(error) && !(error instanceof SqlError && error.code.startsWith('SQL_'))) throw error
+    for (const statement of chunk) await runChunk(stream, [statement], options)
+    return
   }
   for (const result of results) await onResult(result as ResultSet<ArrayRow>)
-}
-
-async function runEach(
-  stream: Stream,
-  statements: readonly ScriptStatement[],
-  options: RunOptions,
-): Promise<void> {
-  for (const statement of statements) await runChunk(stream, [statement], options)
 }

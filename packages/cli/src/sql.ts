@@ -112,9 +112,7 @@ class ScriptSession extends Session {
       this.context.signal.throwIfAborted()
       throw new Error(
         `${file === null ? 'line ' : `${file}:`}${line}: ${(error as Error).message.replace(/^baton: /, '')}`,
-        {
-          cause: error,
-        },
+        { cause: error },
       )
     }
   }

@@ -21,9 +21,7 @@ export class StatementError extends Error {
     const { excerpt, caret } = cutExcerpt(text, columnInStatement)
     super(
       `${reason}${error.code === undefined ? '' : ` (${error.code})`}\n${position}:\n  ${excerpt}\n  ${caret}`,
-      {
-        cause: error,
-      },
+      { cause: error },
     )
   }
 }
@@ -32,13 +30,10 @@ export class StatementError extends Error {
 export const isMisuse = (error: unknown): error is Error =>
   error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError
 
-/** Returns the error of a statement with its position, if the server or the client has rejected the statement; or else the error itself. */
-export const toStatementError = (
-  error: unknown,
-  statement: StatementPosition,
-  file: string | null,
-): unknown =>
-  error instanceof SqlError || isMisuse(error) ? new StatementError(error, statement, file) : error
+/** Returns an error with the position of its statement, unless neither the server nor the client has rejected the statement. */
+export function toStatementError(error: unknown, start: StatementPosition, file: string | null): unknown {
+  return error instanceof SqlError || isMisuse(error) ? new StatementError(error, start, file) : error
+}
 
 /** Maximum length of the part of the line that is shown. */
 const MAX_EXCERPT = 100

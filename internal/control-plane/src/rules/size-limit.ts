@@ -17,11 +17,7 @@ export function parseSizeLimit(text: string): number | null {
 /** Formats a size in the largest unit that gives a whole number; empty for no limit. */
 export function formatSizeLimit(bytes: number | null): string {
   if (bytes === null) return ''
-  let size = bytes
-  let unit = 0
-  while (size % 1_024 === 0 && unit < UNITS.length - 1) {
-    size /= 1_024
-    unit += 1
-  }
-  return unit === 0 ? String(size) : `${size}${UNITS[unit]}b`
+  let unit = UNITS.length - 1
+  while (bytes % 1_024 ** unit !== 0) unit -= 1
+  return unit === 0 ? String(bytes) : `${bytes / 1_024 ** unit}${UNITS[unit]}b`
 }

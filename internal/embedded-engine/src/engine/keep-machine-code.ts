@@ -1,8 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 
-/** Whether a process with these arguments was started with `--wasm-code-gc`, which V8 also accepts with `_` and with one `-`. */
-export const freesMachineCode = (execArgv: readonly string[]): boolean =>
-  execArgv.some((argument) => /^--?wasm[-_]code[-_]gc$/.test(argument))
+/** Whether an argument of Node is `--wasm-code-gc`, which V8 also accepts with `_` and with one `-`. */
+export const isFreeingFlag = (argument: string): boolean => /^--?wasm[-_]code[-_]gc$/.test(argument)
 
 /**
  * Prevents V8 from freeing replaced WebAssembly machine code. If threads share a module, V8 may free the code of an imported

@@ -38,7 +38,7 @@ test('finds text in what a request did, and not in the names and times of the li
   for (const name of ['tookMs', 'sql', '{', 'state', 'stream', '08:00', 'waitedForWriteLockMs'])
     expect([name, find(name)]).toEqual([name, []])
   expect(find('"end"\nfrom late')).toEqual([3])
-  expect(find('get /dump')).toEqual([98])
+  expect(find('/dump')).toEqual([98])
   expect(find('no such database')).toEqual([99])
   expect(find('other')).toEqual([99])
 })

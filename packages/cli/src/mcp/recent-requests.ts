@@ -31,28 +31,21 @@ export function listRecentRequests(
 
 /** Returns the text that is searched, in lower case. It has whole statements, although long ones are shown truncated. */
 function getText(request: WireRequest): string {
-  const { database, statements, span, waitedUntil } = request
-  const parts = [
-    database,
-    ...(statements.length === 0 ? [getPath(request)] : statements.map(({ sql }) => sql)),
-    findProblem(request),
-    span?.state,
-    waitedUntil === null ? null : 'waitedForWriteLockMs',
-  ]
-  return parts.join('\n').toLowerCase()
+  const { database, path, statements, span, waitedUntil } = request
+  const actions = statements.length === 0 ? [path] : statements.map(({ sql }) => sql)
+  const wait = waitedUntil === null ? '' : 'waitedForWriteLockMs'
+  return [database, ...actions, findProblem(request), span?.state, wait].join('\n').toLowerCase()
 }
 
-const getPath = ({ method, path }: WireRequest): string => `${method} ${path}`
-
 function describeRequest(request: WireRequest, model: WireModel): object {
-  const { n, at, end, database, stream, statements, more, span, rows, waitedUntil } = request
+  const { n, at, end, database, method, path, stream, statements, more, span, rows, waitedUntil } = request
   const problem = findProblem(request)
   return {
     request: n,
     at: formatTime(at),
     database,
     ...(statements.length === 0
-      ? { path: getPath(request) }
+      ? { path: `${method} ${path}` }
       : { statements: formatStatements(statements, more) }),
     tookMs: end === null ? null : round(end - at),
     ...(problem !== null ? { error: problem } : { rows }),

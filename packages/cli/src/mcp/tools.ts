@@ -100,9 +100,7 @@ function registerRequestTool(server: McpServer, { z, inspector }: ToolContext): 
   const contains = z
     .string()
     .default('')
-    .describe(
-      'Only requests with this text in their database, statements, error or state of the transaction; waitedForWriteLockMs for those that waited',
-    )
+    .describe('Only requests with this text, such as a table, an error or waitedForWriteLockMs')
   server.registerTool(
     'recent_requests',
     {

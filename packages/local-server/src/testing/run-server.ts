@@ -50,9 +50,7 @@ export class RunServer implements TestServer {
       reject(
         new Error(
           `useDatabase: the test server of this run (${RUN_SERVER}) does not respond: ${cause.message}`,
-          {
-            cause,
-          },
+          { cause },
         ),
       )
     const receive = (response: IncomingMessage): void => {
