@@ -5,7 +5,8 @@ export class Table<Row extends { readonly id: string }> {
   readonly #registry: { readonly file: RegistryFile }
   readonly #kind: string
   readonly #rows = new Map<string, Row>()
-  readonly #indexes: Index<Row>[] = []
+  /** For each index, the function that returns a row's key, and the rows by their keys. */
+  readonly #indexes = new Map<(row: Row) => string | null, Map<string, Row>>()
 
   /** @param registry not its file, which the registry sets only after it has created its tables */
   constructor(registry: { readonly file: RegistryFile }, kind: string) {
@@ -16,7 +17,7 @@ export class Table<Row extends { readonly id: string }> {
   /** Loads the rows from the file, at the start and after a rollback. */
   load(): void {
     this.#rows.clear()
-    for (const { rows } of this.#indexes) rows.clear()
+    for (const rows of this.#indexes.values()) rows.clear()
     const sql = 'SELECT value FROM record WHERE kind = ? ORDER BY rowid'
     for (const { value } of this.#registry.file.all<{ value: string }>(sql, [this.#kind]))
       this.#store(JSON.parse(value) as Row)
@@ -27,9 +28,9 @@ export class Table<Row extends { readonly id: string }> {
    * may depend on values in tables that are loaded earlier, if these values never change.
    */
   index(getKey: (row: Row) => string | null): (key: string) => Row | undefined {
-    const index = { getKey, rows: new Map<string, Row>() }
-    this.#indexes.push(index)
-    return (key) => index.rows.get(key)
+    const rows = new Map<string, Row>()
+    this.#indexes.set(getKey, rows)
+    return (key) => rows.get(key)
   }
 
   get(id: string): Row | undefined {
@@ -43,7 +44,7 @@ export class Table<Row extends { readonly id: string }> {
 
   /** Inserts a row, or replaces the one with the same id. @throws Error if another row has one of its keys */
   put(row: Row): void {
-    for (const { getKey, rows } of this.#indexes) {
+    for (const [getKey, rows] of this.#indexes) {
       const key = getKey(row)
       const existing = key === null ? undefined : rows.get(key)
       if (existing !== undefined && existing.id !== row.id)
@@ -65,7 +66,7 @@ export class Table<Row extends { readonly id: string }> {
 
   #store(row: Row): void {
     this.#unindex(row.id)
-    for (const { getKey, rows } of this.#indexes) {
+    for (const [getKey, rows] of this.#indexes) {
       const key = getKey(row)
       if (key !== null) rows.set(key, row)
     }
@@ -75,14 +76,9 @@ export class Table<Row extends { readonly id: string }> {
   #unindex(id: string): void {
     const row = this.#rows.get(id)
     if (row === undefined) return
-    for (const { getKey, rows } of this.#indexes) {
+    for (const [getKey, rows] of this.#indexes) {
       const key = getKey(row)
       if (key !== null) rows.delete(key)
     }
   }
-}
-
-interface Index<Row> {
-  readonly getKey: (row: Row) => string | null
-  readonly rows: Map<string, Row>
 }
