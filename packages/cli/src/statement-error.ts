@@ -26,9 +26,10 @@ export class StatementError extends Error {
   }
 }
 
-/** Whether the client has rejected a statement, of which it has sent nothing. */
+/** Whether the client has rejected a statement, and has sent nothing: such an error has no outcome. */
 export const isMisuse = (error: unknown): error is Error =>
-  error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError
+  (error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError) &&
+  !('outcome' in error)
 
 /** Returns an error with the position of its statement, unless neither the server nor the client has rejected the statement. */
 export function toStatementError(error: unknown, start: StatementPosition, file: string | null): unknown {
