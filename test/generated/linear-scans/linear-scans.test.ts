@@ -20,7 +20,8 @@ import { EventParser } from '../../../packages/core/src/endpoints/event-parser.t
 import { UNUSUAL_ERROR } from '../../../packages/core/src/http/http.ts'
 import { translateErrors } from '../../../packages/core/src/http/translate-errors.ts'
 import { summarize } from '../../../packages/core/src/observe/opentelemetry/query-summary.ts'
-import { splitIntoParts, splitStatements } from '../../../packages/core/src/sql/script.ts'
+import { splitStatements } from '../../../packages/core/src/sql/script.ts'
+import { splitIntoParts } from '../../../packages/core/src/sql/split-into-parts.ts'
 import {
   checkControl,
   setsForeignKeys,

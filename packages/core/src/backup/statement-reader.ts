@@ -1,6 +1,6 @@
 import { describeType } from '@batonsql/options'
 import { ProtocolError } from '../base/errors.ts'
-import { type ScriptStatement, scanStatements } from '../sql/script.ts'
+import { findStatementEnd, type ScriptStatement, scanStatements } from '../sql/script.ts'
 import { FILE_START } from './export-file.ts'
 import { LIBSQL_VIRTUAL_TABLE } from './virtual-table.ts'
 
@@ -59,8 +59,8 @@ export async function* readStatementGroups(
  * Returns the position of the semicolon that ends a statement. In that for a virtual table, libsql-server does not double the quotes: it
  * ends with the first `');` before a blank or a word.
  */
-function findDumpEnd(text: string, start: number, findEnd: (text: string, start: number) => number): number {
-  if (!text.startsWith(LIBSQL_VIRTUAL_TABLE, start)) return findEnd(text, start)
+function findDumpEnd(text: string, start: number): number {
+  if (!text.startsWith(LIBSQL_VIRTUAL_TABLE, start)) return findStatementEnd(text, start)
   const end = /'\);(?=[\s\w])/g
   end.lastIndex = start
   const match = end.exec(text)

@@ -3,7 +3,8 @@ import { copyError, SqlError, withOutcome } from '../base/errors.ts'
 import { SCRIPT_REQUEST_LENGTH } from '../base/limits.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import type { CallOptions } from '../options.ts'
-import { type ScriptPart, type ScriptStatement, splitIntoParts, splitStatements } from '../sql/script.ts'
+import { placeOf, type ScriptStatement, splitStatements } from '../sql/script.ts'
+import { type ScriptPart, splitIntoParts } from '../sql/split-into-parts.ts'
 import { setsForeignKeys, statementKind } from '../sql/statement-kind.ts'
 import { ServerStream } from '../stream/server-stream.ts'
 import { type Client, getHttp } from './client.ts'
@@ -145,6 +146,6 @@ function withPosition(error: unknown, chunk: readonly ScriptStatement[], offset:
 }
 
 /** Adds a position in the script to the error of a statement. */
-function atStatement(error: SqlError, { line, column }: ScriptStatement, statementIndex: number): SqlError {
-  return copyError(error, { message: `line ${line}, column ${column}: ${error.message}`, statementIndex })
+function atStatement(error: SqlError, statement: ScriptStatement, statementIndex: number): SqlError {
+  return copyError(error, { message: placeOf(statement) + error.message, statementIndex })
 }

@@ -149,6 +149,15 @@ test.each([
   )
 })
 
+test.each([
+  ['a blob', { type: 'blob', base64: 'AP//' }, '/', '\\/'],
+  ['an integer', { type: 'integer', value: '10' }, '1', '\\u0031'],
+  ['an unknown type', { type: 'text', value: 'a' }, 'text', 'other'],
+])('%s that servers write differently is left to JSON.parse', (_, value, part, replacement) => {
+  const rows = JSON.stringify(Array.from({ length: 100 }, () => [value])).replaceAll(part, replacement)
+  expect(new RowText(rows, 0, rows.length).read(() => [], [0], ['a'], 'string')).toBeNull()
+})
+
 test('white space is skipped', () => {
   const text = JSON.stringify(JSON.parse(encodeResponse([longResult('a')])), null, 1)
   expect(decodeResults(text).map((actual) => decodeResult(actual, 'auto').rows)).toEqual([expectedRows('a')])

@@ -3,11 +3,14 @@ import type { WireBatchResult, WirePipelineResponse, WireValue } from '../base/w
 import { decodeFloat, decodeInteger, type IntMode, type Value } from './value.ts'
 
 // Parses the rows of long results from the text of the response. JSON.parse would spend most of its time on an object for each
-// cell, which no caller sees. Text that is not formatted exactly as servers format it is left to JSON.parse.
+// cell, which no caller sees. If a type, a separator or a mark below is not where servers write it, JSON.parse reads the rows. The values
+// are not validated: some that are not JSON, such as a REAL written as 0x10, are accepted.
 
 /** Results with fewer characters are parsed as JSON. */
 const MIN_LENGTH = 1_000
 
+// These marks occur only where the response has these keys. They cannot occur in a value, where their quotes would be written as `\"`, and
+// a cell has no such keys.
 const ROWS_START = '"rows":[['
 const COLUMNS_KEY = '"cols":'
 const ROWS_END = ']],"affected_row_count":'
@@ -20,7 +23,7 @@ const FLOAT = 102
 const BLOB = 98
 const NULL = 110
 
-/** Returns the number of characters before the value of a cell; for NULL, before the last brace. */
+/** Returns the number of characters before the value of a cell; for NULL, before the last brace; 0 for an unknown type. */
 function valueOffset(kind: number): number {
   switch (kind) {
     case INTEGER:
@@ -34,8 +37,7 @@ function valueOffset(kind: number): number {
     case NULL:
       return '{"type":"null"'.length
     default:
-      // `charCodeAt(NaN)` is the first character of the response, which is neither a quote nor a colon
-      return Number.NaN
+      return 0
   }
 }
 
@@ -74,7 +76,7 @@ export class RowText {
    * @param keys keys of the cells in a row
    * @param names their names in errors
    * @returns null if the text is formatted differently
-   * @throws RangeError for an integer that is not exact in the mode; SyntaxError for a value that is not JSON
+   * @throws RangeError for an integer that is not exact in the mode; SyntaxError or DOMException for a malformed value
    */
   read<Row extends object>(
     newRow: () => Row,
@@ -85,14 +87,17 @@ export class RowText {
     const text = this.#text
     const rows: Row[] = []
     let position = this.#start
-    // after `[` and each `,`
+    let escape = this.#findEscape(position)
+    // `position` is at the `[` of the rows, or at the `,` before a row
     while (text.charCodeAt(position + 1) === OPEN_BRACKET) {
       position += 1
       const row = newRow() as Record<string | number, Value>
       for (let column = 0; column < keys.length; column++) {
         position += 1
         const kind = text.charCodeAt(position + KIND_OFFSET)
-        const from = position + valueOffset(kind)
+        const offset = valueOffset(kind)
+        if (offset === 0) return null
+        const from = position + offset
         let value: Value
         if (kind === NULL) {
           value = null
@@ -105,16 +110,14 @@ export class RowText {
           if (Number.isNaN(value)) value = decodeFloat(JSON.parse(json) as number | string | null)
         } else {
           let to = text.indexOf('"', from)
-          if (kind === INTEGER)
-            value = decodeInteger(copy(text.slice(from, to)), intMode, names[column] as string)
+          if (escape < to) {
+            if (kind !== TEXT) return null
+            to = endOfText(text, from)
+            value = JSON.parse(text.slice(from - 1, to + 1)) as string
+            escape = this.#findEscape(to)
+          } else if (kind === TEXT) value = copy(text.slice(from, to))
           else if (kind === BLOB) value = decodeBase64(text.slice(from, to))
-          else {
-            value = text.slice(from, to)
-            if (value.includes('\\')) {
-              to = endOfText(text, from)
-              value = JSON.parse(text.slice(from - 1, to + 1)) as string
-            } else value = copy(value)
-          }
+          else value = decodeInteger(copy(text.slice(from, to)), intMode, names[column] as string)
           position = to + 1
         }
         if (text.charCodeAt(position) !== CLOSE_BRACE) return null
@@ -127,6 +130,12 @@ export class RowText {
       if (text.charCodeAt(position) !== COMMA) break
     }
     return position === this.#end - 1 && text.charCodeAt(position) === CLOSE_BRACKET ? rows : null
+  }
+
+  /** Returns the position of the next escape sequence in the rows, or their end. */
+  #findEscape(from: number): number {
+    const index = this.#text.slice(from, this.#end).indexOf('\\')
+    return index === -1 ? this.#end : from + index
   }
 }
 
@@ -147,21 +156,16 @@ export function parseResponse(text: string): WirePipelineResponse | null {
   const longRows: RowText[] = []
   let json = ''
   let from = 0
-  // the rows at `start` end at `end`, unless the columns of another result come first
-  let end = 0
-  let nextColumns = 0
-  for (let start = text.indexOf(ROWS_START); start !== -1; start = text.indexOf(ROWS_START, start + 1)) {
-    const rows = start + ROWS_START.length - 2
-    // searched only once for all rows before it
-    if (end < rows) end = indexOf(text, ROWS_END, rows)
-    if (nextColumns < rows) nextColumns = indexOf(text, COLUMNS_KEY, rows)
-    if (end === Infinity) break
-    // this end may belong to another result, if a server orders the parts differently
-    if (end - rows < MIN_LENGTH || nextColumns < end) continue
-    json += `${text.slice(from, rows)}${longRows.length}`
+  for (let end = text.indexOf(ROWS_END); end !== -1; end = text.indexOf(ROWS_END, from)) {
+    const part = text.slice(from, end + 2)
+    const key = part.indexOf(ROWS_START)
+    const start = key + ROWS_START.length - 2
+    // if columns follow, a server orders the parts differently, and this end belongs to another result
+    if (key !== -1 && part.length - start > MIN_LENGTH && !part.includes(COLUMNS_KEY, start)) {
+      json += `${part.slice(0, start)}${longRows.length}`
+      longRows.push(new RowText(text, from + start, end + 2))
+    } else json += part
     from = end + 2
-    start = end
-    longRows.push(new RowText(text, rows, from))
   }
   if (longRows.length === 0) return JSON.parse(text) as WirePipelineResponse | null
   const response = JSON.parse(json + text.slice(from)) as WirePipelineResponse | null
@@ -171,11 +175,6 @@ export function parseResponse(text: string): WirePipelineResponse | null {
     for (const stepResult of Array.isArray(steps) ? steps : [result]) restoreRows(stepResult, longRows)
   }
   return response
-}
-
-function indexOf(text: string, part: string, from: number): number {
-  const index = text.indexOf(part, from)
-  return index < 0 ? Infinity : index
 }
 
 /** Replaces the placeholder number with the text of the rows. */

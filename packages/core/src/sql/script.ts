@@ -1,5 +1,4 @@
 import { describeType } from '@batonsql/options'
-import { checkControl, isControl, setsForeignKeys, statementKind } from './statement-kind.ts'
 import { BLANK } from './verb.ts'
 
 /** A statement of a script with its position. */
@@ -12,8 +11,9 @@ export interface ScriptStatement {
 }
 
 /**
- * Splits a script into statements by SQLite's rules for quotes, comments, and trigger bodies, which end with `; END;`. The
- * server silently ignores incomplete text after the first statement.
+ * Splits a script into statements by SQLite's rules for quotes, comments, and trigger bodies, which end with `; END;`. An unterminated
+ * comment is rejected, as by the servers, although SQLite accepts it. So is an unterminated trigger, which libsql-server silently
+ * ignores after another statement.
  * @throws SyntaxError with line and column of an unterminated quote, comment or trigger; TypeError unless it is a string
  */
 export function splitStatements(script: string): ScriptStatement[] {
@@ -22,30 +22,31 @@ export function splitStatements(script: string): ScriptStatement[] {
   return Array.from(scanStatements(script), ({ statement }) => statement)
 }
 
-/** Returns the position of the semicolon that ends a statement, by SQLite's rules. @throws SyntaxError */
-type FindEnd = (script: string, start: number) => number
-
-const findStatementEnd: FindEnd = (script, start) =>
-  matchAt(TRIGGER, script, start) === null ? findEnd(script, start) : findTriggerEnd(script, start)
+/**
+ * Returns the position of the semicolon that ends a statement, or of the end of the script, by SQLite's rules.
+ * @throws SyntaxError for an unterminated quote, comment or trigger
+ */
+export const findStatementEnd = (script: string, start: number): number =>
+  matchAt(TRIGGER, script, start) === null ? findPlainEnd(script, start) : findTriggerEnd(script, start)
 
 /**
  * Yields each statement with the position of its end, which includes its semicolon, if any.
- * @param correctEnd returns the end of a statement that does not follow SQLite's rules
+ * @param findEnd replaces {@link findStatementEnd} for a dump, in which some statements do not follow SQLite's rules
  */
 export function* scanStatements(
   script: string,
-  correctEnd?: (script: string, start: number, findEnd: FindEnd) => number,
+  findEnd = findStatementEnd,
 ): Generator<{ readonly statement: ScriptStatement; readonly end: number }, void, undefined> {
   const positions = new Positions(script)
   for (let end = 0; ; ) {
     const start = skipBlanks(script, end)
     if (start === script.length) return
-    const last = correctEnd ? correctEnd(script, start, findStatementEnd) : findStatementEnd(script, start)
+    let last = findEnd(script, start)
     end = Math.min(last + 1, script.length)
-    if (last > start) {
-      const sql = script.slice(start, last).trimEnd()
-      yield { statement: { sql, ...positions.at(start) }, end }
-    }
+    if (last === start) continue
+    // trimEnd() would also remove Unicode spaces, which are letters of names in SQLite
+    while (' \t\n\f\r'.includes(script.charAt(last - 1))) last -= 1
+    yield { statement: { sql: script.slice(start, last), ...positions.at(start) }, end }
   }
 }
 
@@ -78,7 +79,7 @@ function skipBlanks(script: string, from: number): number {
 }
 
 /** Returns the position of the semicolon after a statement that is not a trigger, or of the end of the script. */
-function findEnd(script: string, start: number): number {
+function findPlainEnd(script: string, start: number): number {
   for (let index = start; ; ) {
     const match = matchAt(MARK, script, index)
     if (match === null) return script.length
@@ -87,7 +88,10 @@ function findEnd(script: string, start: number): number {
   }
 }
 
-/** Returns the position of the semicolon after a trigger, whose body ends with `; END`, or of the end of the script. */
+/**
+ * Returns the position of the semicolon after a trigger, whose body ends with `; END`, or of the end of the script. There, any END is
+ * enough: if it ends only a CASE, the server rejects the trigger.
+ */
 function findTriggerEnd(script: string, start: number): number {
   let lastTokens: [string, string] = ['', '']
   for (let index = start; ; ) {
@@ -150,53 +154,9 @@ class Positions {
 }
 
 function unterminatedError(script: string, index: number, kind: string): SyntaxError {
-  const { line, column } = new Positions(script).at(index)
-  return new SyntaxError(`line ${line}, column ${column}: unterminated ${kind}`)
+  return new SyntaxError(`${placeOf(new Positions(script).at(index))}unterminated ${kind}`)
 }
 
-/** Consecutive statements of a script that belong together. */
-export interface ScriptPart {
-  /** The control statements of a transaction; null for statements that are committed individually. */
-  readonly transaction: {
-    readonly begin: ScriptStatement
-    readonly end: ScriptStatement
-    readonly endKind: 'commit' | 'rollback'
-  } | null
-  readonly statements: readonly ScriptStatement[]
-  /** Position of its first statement in the script, from 0. */
-  readonly offset: number
-}
-
-/** Divides a script into transactions and other statements. @throws SyntaxError if BEGIN and its end do not match */
-export function splitIntoParts(statements: readonly ScriptStatement[]): ScriptPart[] {
-  const parts: ScriptPart[] = []
-  let openBegin: ScriptStatement | null = null
-  let from = 0
-  const cut = (to: number, transaction: ScriptPart['transaction']): void => {
-    if (to > from || transaction)
-      parts.push({ transaction, statements: statements.slice(from, to), offset: from })
-    from = to + 1
-  }
-  const reject = ({ line, column }: ScriptStatement, message: string): never => {
-    throw new SyntaxError(`line ${line}, column ${column}: ${message}`)
-  }
-  for (const [index, statement] of statements.entries()) {
-    const kind = statementKind(statement.sql)
-    if (!isControl(kind)) {
-      // SQLite would begin a transaction that never ends
-      if (!openBegin && (kind === 'savepoint' || kind === 'release'))
-        reject(statement, 'a savepoint outside a transaction: put BEGIN and COMMIT around it')
-      if (openBegin && setsForeignKeys(statement.sql, kind))
-        reject(statement, 'PRAGMA foreign_keys has no effect inside a transaction: put it before BEGIN')
-      continue
-    }
-    if ((kind === 'begin') !== (openBegin === null))
-      reject(statement, openBegin ? 'a transaction is already open' : 'no transaction is open')
-    checkControl(statement.sql, `line ${statement.line}, column ${statement.column}: `)
-    cut(index, openBegin && kind !== 'begin' ? { begin: openBegin, end: statement, endKind: kind } : null)
-    openBegin = kind === 'begin' ? statement : null
-  }
-  if (openBegin) reject(openBegin, 'the transaction is never committed')
-  cut(statements.length, null)
-  return parts
-}
+/** Returns the beginning of a message about a place in a script. */
+export const placeOf = ({ line, column }: Pick<ScriptStatement, 'line' | 'column'>): string =>
+  `line ${line}, column ${column}: `

@@ -44,6 +44,8 @@ test.each<[string, StatementKind]>([
   ['PRAGMA foreign_keys(OFF)', 'session'],
   ["PRAGMA foreign_keys('off')", 'session'],
   ['pragma "foreign_keys"(+0)', 'session'],
+  ['pragma foreign_keys(/* c */ off)', 'session'],
+  ['pragma foreign_keys(-- c\n 0)', 'session'],
   ['pragma foreign_keys', 'other'],
   ['pragma table_info(person)', 'other'],
   ['select 1', 'read'],

@@ -47,7 +47,7 @@ const ROLLBACK_TO_SAVEPOINT = new RegExp(
   'i',
 )
 const PRAGMA_WITH_VALUE = new RegExp(
-  `${STATEMENT_START}pragma\\b[^=(]*(?:=|\\(\\s*["'\`]?(?:[-+]?\\d|on|off|true|false|yes|no)\\b)`,
+  `${STATEMENT_START}pragma\\b[^=(]*(?:=|\\((?:${BLANK})*["'\`]?(?:[-+]?\\d|on|off|true|false|yes|no)\\b)`,
   'i',
 )
 const FOREIGN_KEYS_PRAGMA = new RegExp(
