@@ -65,6 +65,20 @@ test('reports the same error that the caller receives', async () => {
   expect(events[2]).toMatchObject({ error })
 })
 
+test('reports statements and batches that are rejected before they are sent', async () => {
+  await expect(db.batch(['pragma foreign_keys = off'])).rejects.toBeInstanceOf(TypeError)
+  expect(getEventTypes()).toEqual(['query:start', 'query:error'])
+  const closed = createClient(withObserver)
+  await closed.close()
+  for (const run of [() => closed.execute('select 1'), () => closed.batch(['select 1'])]) {
+    events.length = 0
+    const error: unknown = await run().catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ code: 'CLOSED' })
+    expect(events).toMatchObject([{ type: 'query:start' }, { type: 'query:error', error }])
+  }
+  await expect(closed.batch([])).rejects.toMatchObject({ code: 'CLOSED' })
+})
+
 test('reports transactions that commit, roll back, or send nothing', async () => {
   await db.transaction((tx) => tx.execute('insert into t values (1)'))
   const query = ['query:start', 'request', 'query:end']

@@ -316,7 +316,23 @@ test('more cells than can be compared are read again in a transaction, at once',
   expect(await run(read, { fallback: 'transaction' })).toMatchObject({ attempts: 2 })
   expect(await readWallets()).toEqual([10_001, 0])
   const withoutFallback = run(read, { fallback: 'none' })
-  await expect(withoutFallback).rejects.toThrow('the reads cannot be compared (at most 10000 cells, 4 MB)')
+  await expect(withoutFallback).rejects.toThrow('the reads cannot be compared (10001 cells, more than 10000)')
+})
+
+test.each([
+  [`select ${Array.from({ length: 2_000 }, () => 1).join()}`, '(2000 columns, more than 1999)'],
+  ["select '?20001'", '(parameter ?20001, more than 20000)'],
+  ['select zeroblob(3500000)', /\(\d{7} characters, more than 4000000\)$/],
+])('the reason why a read cannot be compared is in the message', async (sql, reason) => {
+  const failing = run(
+    async (tx) => {
+      await tx.execute(sql)
+      return ['select 1']
+    },
+    { fallback: 'none' },
+  )
+  await expect(failing).rejects.toBeInstanceOf(ConflictError)
+  await expect(failing).rejects.toThrow(reason)
 })
 
 test.each([

@@ -4,9 +4,9 @@ export interface DeferredOptions {
   /** Time limit of the wait in ms. @default Infinity */
   readonly ms?: number | undefined
   readonly signal?: AbortSignal | undefined
-  /** Returns the error of a timeout. Without it, the promise resolves at the timeout. */
+  /** Returns the error of a timeout. Without it, the promise resolves with undefined at the timeout, whatever `T` is. */
   readonly onTimeout?: (() => unknown) | undefined
-  /** Called once, when the promise settles. */
+  /** Called once, in the same tick and just before the promise settles. */
   readonly onEnd?: (() => void) | undefined
 }
 

@@ -1,11 +1,4 @@
-import {
-  CALL_OPTIONS,
-  checkOption,
-  checkOptions,
-  describeType,
-  NON_NEGATIVE_INTEGER,
-  TIME,
-} from '@batonsql/options'
+import { CALL_OPTIONS, checkOptions, describeType, NON_NEGATIVE_INTEGER, TIME } from '@batonsql/options'
 import { TransportError } from '../base/errors.ts'
 import type { JoinedSignals } from '../base/join-signals.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
@@ -15,8 +8,7 @@ import type { IntMode } from '../codec/value.ts'
 import { type ClientConfig, resolveConfig } from '../config.ts'
 import { Http } from '../http/http.ts'
 import { backoffMs, isTransient } from '../http/retry.ts'
-import type { AtomicBatchOptions, CallOptions } from '../options.ts'
-import { BATCH_OPTIONS } from '../options.ts'
+import { type AtomicBatchOptions, BATCH_OPTIONS, type CallOptions } from '../options.ts'
 import type { Coalescer } from '../request/coalescer.ts'
 import { ServerStream } from '../stream/server-stream.ts'
 import { run } from './run.ts'
@@ -46,24 +38,33 @@ const TRANSACTION_OPTIONS = {
   maxRetries: NON_NEGATIVE_INTEGER,
 } as const
 
-/** Returns a signal that is aborted when the signal of the options is, or after their time limit; null if they have neither. */
+const CLOSE_OPTIONS = {
+  drainMs: { text: `${TIME.text}, or 0`, accepts: (value: unknown) => value === 0 || TIME.accepts(value) },
+} as const
+
+/**
+ * Returns the signal of a whole transaction: aborted when the signal of the options is, when their time limit is reached, or when `close`
+ * aborts pending calls, with the error that the transaction then rejects with. Null if the options have neither.
+ */
 function limitTransaction(http: Http, { signal, timeoutMs }: CallOptions): JoinedSignals | null {
   if (!signal && timeoutMs === undefined) return null
   const controller = new AbortController()
   const deadline = timeoutMs === undefined ? undefined : http.deadline(timeoutMs)
+  // if the COMMIT is in flight, the stream rejects with a copy whose outcome is `unknown`
   const onTimeout = (): Error =>
     new TransportError('TIMEOUT', `the transaction took longer than ${timeoutMs} ms`, 'not_applied')
   signal?.throwIfAborted()
+  // a wait of the lifetime, which `close` ends too
   const waiter = http.lifetime.wait({ deadline, signal, onTimeout })
   waiter.promise.catch((reason: unknown) => controller.abort(reason))
   return { signal: controller.signal, stop: () => waiter.resolve() }
 }
 
-const senders = new WeakMap<Client, Http>()
+const httpByClient = new WeakMap<Client, Http>()
 
-/** Returns the sender of a client's requests. @throws TypeError for anything else, as a client of another copy of this package */
+/** Returns what sends a client's requests. @throws TypeError for anything else, such as a client of another copy of this package */
 export function getHttp(db: Client): Http {
-  const http = senders.get(db)
+  const http = httpByClient.get(db)
   if (http) return http
   throw new TypeError(
     `expected a client from createClient() of this copy of @batonsql/core, not ${describeType(db)}`,
@@ -74,8 +75,8 @@ export function getHttp(db: Client): Http {
 export const checkClient = (client: Client): void => void getHttp(client)
 
 /**
- * A client for one database over HTTP. Safe to share: calls run concurrently, each statement and batch in its own request.
- * Close it when you are done.
+ * A client for one database over HTTP. Safe to share: calls run concurrently, each statement and batch in its own request. With the
+ * option `coalesce`, statements share requests. Close it when you are done.
  */
 export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisposable {
   constructor(config: ClientConfig) {
@@ -91,7 +92,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
         rejectSavepoint(statement)
       },
     )
-    senders.set(this, http)
+    httpByClient.set(this, http)
   }
 
   /** How 64-bit integers are returned, as configured. */
@@ -111,9 +112,9 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
   }
 
   /**
-   * Newest replication index that this client has written or seen. Passed as `minReplicationIndex` to a client in another
-   * process, it makes that client read what this one wrote. Null before the first response. It decreases only if the primary itself
-   * has a lower one, as after a restore.
+   * The newest replication index that this client has written or seen; before the first response, its `minReplicationIndex`, or null
+   * without one. Passed as `minReplicationIndex` to a client in another process, it makes that client read what this one wrote. It
+   * decreases only if the primary itself has a lower one, as after a restore.
    */
   get replicationIndex(): string | null {
     return getHttp(this).replica.value
@@ -122,7 +123,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
   /**
    * Runs a callback in a transaction, which is committed when it returns and rolled back when it throws. BEGIN is sent with
    * the first statement, COMMIT in the request that closes the stream; a transaction without statements sends nothing. The write
-   * transactions of one client run one after the other.
+   * transactions of one client wait for each other from their first statement on.
    * @throws the callback's own error; StreamError if the server ended the transaction before the commit; the signal's reason;
    * TransportError `TIMEOUT`
    */
@@ -140,6 +141,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     try {
       limit = limitTransaction(http, options)
       for (let attempt = 0; ; attempt++) {
+        // `true`: counted above, so that closing the client waits for the whole transaction
         const stream = new ServerStream(http, true)
         stream.begin(beginStatement(mode))
         try {
@@ -153,9 +155,9 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
         }
       }
     } catch (error) {
-      // a timer has created the error of the time limit, with which the calls of the callback reject too
-      const isTimeout = error === limit?.signal.reason && !options.signal?.aborted
-      throw isTimeout ? withCallerStack(error) : error
+      // without a caller in its stack: a timer, or `close`, has created it
+      const isFromLimit = error === limit?.signal.reason && !options.signal?.aborted
+      throw isFromLimit ? withCallerStack(error) : error
     } finally {
       limit?.stop()
       lifetime.end()
@@ -169,10 +171,8 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
    * Infinity = no limit
    */
   async close(options: { readonly drainMs?: number | undefined } = {}): Promise<void> {
-    checkOptions(options, { drainMs: 'number' })
-    const { drainMs = 0 } = options
-    if (drainMs !== 0) checkOption('drainMs', drainMs, TIME)
-    await getHttp(this).close(drainMs)
+    checkOptions(options, CLOSE_OPTIONS)
+    await getHttp(this).close(options.drainMs ?? 0)
   }
 
   [Symbol.asyncDispose](): Promise<void> {

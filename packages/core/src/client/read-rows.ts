@@ -11,8 +11,7 @@ import {
   rejectSavepoint,
 } from '../codec/statement.ts'
 import type { QueryReport } from '../observe/events.ts'
-import type { RowsOptions } from '../options.ts'
-import { STATEMENT_OPTIONS } from '../options.ts'
+import { type RowsOptions, STATEMENT_OPTIONS } from '../options.ts'
 import { RowReader } from '../stream/row-reader.ts'
 import { type CallContext, ServerStream } from '../stream/server-stream.ts'
 import { type Client, getHttp } from './client.ts'

@@ -9,8 +9,7 @@ import {
   type InStatement,
   rejectControl,
 } from '../codec/statement.ts'
-import type { BatchOptions, StatementOptions } from '../options.ts'
-import { BATCH_OPTIONS, STATEMENT_OPTIONS } from '../options.ts'
+import { BATCH_OPTIONS, type BatchOptions, STATEMENT_OPTIONS, type StatementOptions } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
 
 /** Runs a checked statement, or the checked statements of a batch. Receives a copy of the options. */

@@ -9,8 +9,7 @@ import {
   rejectForeignKeys,
   rejectSavepoint,
 } from '../codec/statement.ts'
-import type { CallOptions, StatementOptions } from '../options.ts'
-import { STATEMENT_OPTIONS } from '../options.ts'
+import { type CallOptions, STATEMENT_OPTIONS, type StatementOptions } from '../options.ts'
 import type { Results } from '../request/queued-call.ts'
 import { checkControl, isControl } from '../sql/statement-kind.ts'
 import { ROLLED_BACK } from '../stream/rejection.ts'

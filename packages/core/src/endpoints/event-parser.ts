@@ -10,35 +10,30 @@ export interface ServerSentEvent {
 const MAX_LENGTH = 1_000_000
 const FIELD = /^(?:event|data|id|retry)?(?::|$)/
 
-/** Parses server-sent events from chunks of text. Ignores comments, which keep the connection open. */
+/** Parses server-sent events from parts of a body. Ignores comments, which keep the connection open. */
 export class EventParser {
   readonly #decoder = new TextDecoder()
   /** A line that has not ended. A line may arrive in many parts; each part is searched only once. */
   #line = ''
-  hasLine = false
   /** A CR at the end of the last part, which may be the first half of a line end. */
   #carriageReturn = ''
   #event = ''
   #data: string[] = []
-  #dataLength = 0
+  #dataLength = 0;
 
   /**
-   * @returns the events that end in this chunk
-   * @throws ProtocolError for other text, or an event that is too long
+   * Yields, for each line that ends in this part, the event that it completes; null if it completes none.
+   * @throws ProtocolError for text that is not an event stream, or an event that is too long
    */
-  push(part: Uint8Array): ServerSentEvent[] {
+  *push(part: Uint8Array): Generator<ServerSentEvent | null, void, undefined> {
     const text = this.#carriageReturn + this.#decoder.decode(part, { stream: true })
     this.#carriageReturn = text.endsWith('\r') ? '\r' : ''
-    const [lineEnd = '', ...lines] = text
-      .slice(0, text.length - this.#carriageReturn.length)
-      .split(/\r\n|\n|\r/)
-    lines.unshift(this.#line + lineEnd)
+    const [rest = '', ...lines] = text.slice(0, text.length - this.#carriageReturn.length).split(/\r\n|\n|\r/)
+    lines.unshift(this.#line + rest)
     this.#line = lines.pop() as string
-    this.hasLine ||= lines.length > 0
-    const events = lines.flatMap((line) => this.#read(line) ?? [])
-    if (this.#line.length + this.#dataLength > MAX_LENGTH)
+    for (const line of lines) yield this.#read(line)
+    if (this.#line.length + this.#event.length + this.#dataLength > MAX_LENGTH)
       throw new ProtocolError('server-sent event too large')
-    return events
   }
 
   #read(line: string): ServerSentEvent | null {

@@ -136,20 +136,18 @@ async function* connectionEvents(
       throw new ProtocolError(`the response is not an event stream, but ${contentType}`)
     let isReady = contentType !== null
     if (isReady) yield { type: 'ready' }
+    let hasLine = false
     const parser = new EventParser()
-    for await (const part of body) {
-      const events = parser.push(part)
-      if (!isReady && parser.hasLine) {
+    for await (const part of body)
+      for (const event of parser.push(part)) {
+        if (!isReady) yield { type: 'ready' }
         isReady = true
-        yield { type: 'ready' }
-      }
-      for (const event of events) {
-        const change = read(event)
+        hasLine = true
+        const change = event && read(event)
         if (change) yield change
       }
-    }
     if (!isReady) throw new ProtocolError('the response is not an event stream')
-    if (!parser.hasLine) throw new EmptyResponseError()
+    if (!hasLine) throw new EmptyResponseError()
     throw new TransportError('NETWORK', 'the server ended the stream of changes', 'not_applied')
   } finally {
     body.close()

@@ -19,6 +19,7 @@ import {
   recordRead,
 } from './read-check.ts'
 
+/** Runs a statement, or the statements of a batch. */
 type Send = (
   statements: EncodedStatement[],
   scope: 'autocommit' | 'atomic',
@@ -37,7 +38,10 @@ export abstract class Attempt extends SqlExecutor {
   readonly writer: Pick<SqlExecutor, 'execute' | 'batch'>
   #isReading = true
 
-  /** @internal */
+  /**
+   * @internal adapters do not create attempts
+   * @param write runs the batches of the writer
+   */
   constructor(callOptions: CallOptions, read: Send, write: Send) {
     super((statements, scope, options) => {
       if (!this.#isReading) throw new StreamError('STREAM_CLOSED', 'the callback has already ended')
@@ -54,7 +58,7 @@ export abstract class Attempt extends SqlExecutor {
     })
   }
 
-  /** @internal */
+  /** Rejects reads from now on. @internal */
   protected endReads(): void {
     this.#isReading = false
   }
@@ -62,67 +66,76 @@ export abstract class Attempt extends SqlExecutor {
 
 class Writer extends SqlExecutor {}
 
+/** Why an attempt has kept nothing and must be repeated. */
+interface Failure {
+  /** How to repeat it: as another attempt; or as the fallback, in a transaction, because its reads cannot be compared. */
+  readonly repeatAs: 'attempt' | 'fallback'
+  readonly error: ConflictError | SqlError
+}
+
 /**
- * An attempt that reads without a transaction. After it has failed, `conflict`, `isComparable` and `parseError` tell `optimistic` what to
- * do next.
+ * An attempt that reads without a transaction. `runOptimistically` creates one for each run of the callback:
+ * 1. The callback reads. Each read is recorded with its result.
+ * 2. If it returns writes, `writer.batch` runs them after checks that repeat the reads, as one atomic batch. From then on, nothing
+ *    else is checked.
+ * 3. Without writes, `check` runs the checks alone.
+ * 4. If any of this has thrown, `findFailure` decides. Null means that the error is the result of the whole call.
  */
 export class OptimisticAttempt extends Attempt {
   readonly #http: Http
   readonly #options: CallOptions
-  readonly #reads: RecordedRead[]
-  readonly #failedReads: SqlError[]
-  /** Whether the writes were sent, or would have been: from then on, nothing else is checked. */
-  #isCommitting = false
-  /** Set if the attempt kept nothing and must be repeated. */
-  conflict: ConflictError | null = null
-  /** Whether it can be repeated without a transaction: its reads can be compared. */
-  isComparable = true
-  /** Set if the server could not parse the batch. */
-  parseError: SqlError | null = null
+  readonly #coalescer: Coalescer
+  readonly #reads: RecordedRead[] = []
+  readonly #failedReads: SqlError[] = []
+  /** Whether there are writes, whose batch checks the reads. */
+  #hasWrites = false
+  #failure: Failure | null = null
 
   constructor(http: Http, options: CallOptions) {
-    const reads: RecordedRead[] = []
-    const failedReads: SqlError[] = []
-    const coalescer = new Coalescer(http)
-    const read: Send = async (statements, scope, readOptions) => {
-      const record = statements.values()
-      const onResult = (result: WireResult): void =>
-        void reads.push(recordRead(record.next().value as EncodedStatement, result))
-      try {
-        const deferred = { ...readOptions, mode: 'deferred', onResult } as const
-        return await run(http, statements, scope, deferred, { coalescer, isContinuation: true })
-      } catch (error) {
-        if (error instanceof SqlError) failedReads.push(error)
-        throw error
-      }
-    }
-    super(options, read, (statements, _scope, writeOptions) => this.#commit(statements, writeOptions))
+    super(
+      options,
+      (...args) => this.#read(...args),
+      (...args) => this.#commit(...args),
+    )
     this.#http = http
     this.#options = options
-    this.#reads = reads
-    this.#failedReads = failedReads
+    this.#coalescer = new Coalescer(http)
   }
 
-  async #commit(statements: EncodedStatement[], options: BatchOptions): Promise<Results> {
+  readonly #read: Send = async (statements, scope, options) => {
+    const unrecorded = statements.values()
+    const onResult = (result: WireResult): void =>
+      void this.#reads.push(recordRead(unrecorded.next().value as EncodedStatement, result))
+    const context = { coalescer: this.#coalescer, isContinuation: true }
+    try {
+      return await run(this.#http, statements, scope, { ...options, mode: 'deferred', onResult }, context)
+    } catch (error) {
+      if (error instanceof SqlError) this.#failedReads.push(error)
+      throw error
+    }
+  }
+
+  readonly #commit: Send = async (statements, _scope, options) => {
     if (statements.length === 0) {
       await this.check()
       return []
     }
-    this.#isCommitting = true
+    this.#hasWrites = true
     this.#rejectFailedReads()
     return await this.#runChecked(statements, { ...options, mode: 'immediate' })
   }
 
-  /** Checks that all reads have seen the same state, if there are several. @throws ConflictError */
+  /** Without writes, checks that all reads have seen the same state. @throws ConflictError */
   async check(): Promise<void> {
     this.endReads()
-    if (this.#isCommitting || !this.#hasSeveralReads) return
+    if (!this.#needsCheck) return
     this.#rejectFailedReads()
     await this.#runChecked([], { mode: 'deferred' })
   }
 
-  get #hasSeveralReads(): boolean {
-    return this.#reads.length + this.#failedReads.length > 1
+  /** Whether the reads must be checked without writes: the only read of an attempt has seen one state. */
+  get #needsCheck(): boolean {
+    return !this.#hasWrites && this.#reads.length + this.#failedReads.length > 1
   }
 
   /** Rejects what a callback does after a failed read that it has caught: it depends on the failure, which cannot be compared. */
@@ -131,41 +144,42 @@ export class OptimisticAttempt extends Attempt {
     if (error) throw this.#failToCompare(error, 'one of them has failed')
   }
 
-  /** Checks the reads of a callback that has thrown: if they saw different states, sets `conflict`. Never rejects. */
-  async checkAfter(reason: unknown): Promise<void> {
+  /**
+   * Decides whether the attempt must be repeated after an error. If the callback has thrown, the reason may be that its reads saw
+   * different states, so they are checked. Never rejects.
+   */
+  async findFailure(reason: unknown): Promise<Failure | null> {
     const error = findDatabaseError(reason)
-    const isConnectionError = error !== null && !(error instanceof SqlError)
-    if (this.conflict !== null || isConnectionError || this.#options.signal?.aborted) return
+    // such as a TransportError: a check would fail too
+    const hasNoResult = error !== null && !(error instanceof SqlError)
+    if (this.#failure !== null || hasNoResult || this.#options.signal?.aborted) return this.#failure
     this.endReads()
     try {
-      // a failed read is not compared: its error is assumed to be the reason
-      if (!this.#isCommitting && this.#hasSeveralReads) await this.#runChecked([], { mode: 'deferred' })
+      // A failed read counts, because it may have failed in another state. It is not compared: its error may be the reason.
+      if (this.#needsCheck) await this.#runChecked([], { mode: 'deferred' })
     } catch {
-      // apart from a conflict, a failed check says nothing about the callback's error
+      // apart from a conflict, which is recorded, a failed check says nothing about the callback's error
     }
+    return this.#failure
   }
 
   async #runChecked(writes: EncodedStatement[], options: BatchOptions): Promise<Results> {
     const checks = this.#encodeChecks()
+    const statements = [...checks, ...writes]
+    const allOptions = { ...this.#options, ...options }
     try {
-      const results = await run(
-        this.#http,
-        [...checks, ...writes],
-        'atomic',
-        { ...this.#options, ...options },
-        { isContinuation: true },
-      )
+      const results = await run(this.#http, statements, 'atomic', allOptions, { isContinuation: true })
       return results.slice(checks.length)
     } catch (error) {
       if (!(error instanceof SqlError)) throw error
       const { statementIndex: index, code } = error
       // a check also fails if, for example, its table was dropped
       if (index !== null && index < checks.length)
-        throw this.#fail('another transaction has changed what this one had read', error)
+        throw this.#fail('attempt', 'another transaction has changed what this one had read', error)
       // the server does not say which statement it could not parse: the fallback, a transaction, shows it
       if (index === null && code.startsWith('SQL_') && checks.length > 0) {
-        this.parseError = error
-        throw this.#failToCompare(error)
+        this.#failure = { repeatAs: 'fallback', error }
+        throw error
       }
       throw index === null ? error : withoutSteps(error, checks.length)
     }
@@ -174,7 +188,7 @@ export class OptimisticAttempt extends Attempt {
   #encodeChecks(): EncodedStatement[] {
     const cells = this.#reads.reduce((sum, { columnCount, rows }) => sum + columnCount * rows.length, 0)
     if (cells > MAX_COMPARED_CELLS)
-      throw this.#failToCompare(new RangeError(`the reads returned ${cells} cells`))
+      throw this.#failToCompare(new RangeError(`${cells} cells, more than ${MAX_COMPARED_CELLS}`))
     let checks: EncodedStatement[]
     try {
       checks = this.#reads.map(encodeReadCheck)
@@ -183,18 +197,18 @@ export class OptimisticAttempt extends Attempt {
     }
     const length = checks.reduce((sum, { json }) => sum + json.length, 0)
     if (length > MAX_CHECK_LENGTH)
-      throw this.#failToCompare(new RangeError(`the reads take ${length} characters`))
+      throw this.#failToCompare(new RangeError(`${length} characters, more than ${MAX_CHECK_LENGTH}`))
     return checks
   }
 
-  #failToCompare(cause: unknown, reason = `at most ${MAX_COMPARED_CELLS} cells, 4 MB`): ConflictError {
-    this.isComparable = false
-    return this.#fail(`the reads cannot be compared (${reason})`, cause)
+  #failToCompare(cause: unknown, reason = (cause as Error).message): ConflictError {
+    return this.#fail('fallback', `the reads cannot be compared (${reason})`, cause)
   }
 
-  #fail(message: string, cause: unknown): ConflictError {
-    this.conflict = new ConflictError(message, { cause })
-    return this.conflict
+  #fail(repeatAs: Failure['repeatAs'], message: string, cause: unknown): ConflictError {
+    const error = new ConflictError(message, { cause })
+    this.#failure = { repeatAs, error }
+    return error
   }
 }
 
@@ -209,8 +223,8 @@ export class TransactionAttempt extends Attempt {
   }
 }
 
-// a WITH counts as a write if it has a word such as DELETE, even in quotes; `readOnly` does not count, because the server would execute a
-// WITH that writes
+// A WITH counts as a write if it has a word such as DELETE, even in quotes. It does so even with the option `readOnly: true`, because the
+// server would execute a WITH that writes.
 function rejectWrite({ sql, kind }: EncodedStatement): void {
   const verb = getVerb(sql)
   if (!/^(?:select|values|with)$/.test(verb) || kind !== 'read')

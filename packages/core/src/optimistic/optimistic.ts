@@ -91,13 +91,12 @@ export async function runOptimistically<T>(
         await attempt.check()
         return result
       } catch (error) {
-        await attempt.checkAfter(error)
-        const { conflict } = attempt
-        if (conflict === null) throw error
-        isLast = conflicts >= maxConflicts || !attempt.isComparable
-        if (isLast && fallback === 'none') throw attempt.parseError ?? conflict
+        const failure = await attempt.findFailure(error)
+        if (failure === null) throw error
+        isLast = conflicts >= maxConflicts || failure.repeatAs === 'fallback'
+        if (isLast && fallback === 'none') throw failure.error
         const delayMs = isLast ? 0 : backoffMs(conflicts, FIRST_DELAY_MS, LONGEST_DELAY_MS)
-        events.emit({ type: 'retry', attempt: conflicts + 1, delayMs, error: conflict })
+        events.emit({ type: 'retry', attempt: conflicts + 1, delayMs, error: failure.error })
         if (!isLast) await lifetime.sleep(delayMs, signal)
       }
     }

@@ -30,7 +30,7 @@ export const MAX_CHECK_LENGTH = 4_000_000
  * too many parameters
  */
 export function encodeReadCheck({ statement, columnCount, rows }: RecordedRead): EncodedStatement {
-  if (columnCount > MAX_COLUMNS) throw new RangeError(`the read returned ${columnCount} columns`)
+  if (columnCount > MAX_COLUMNS) throw new RangeError(`${columnCount} columns, more than ${MAX_COLUMNS}`)
   const [{ sql }] = splitStatements(statement.sql) as [ScriptStatement]
   const parameters = new Parameters(statement)
   // a common table expression is visible in the read
@@ -98,7 +98,8 @@ class Parameters {
     const numbers = Array.from(sql.matchAll(/\?(\d+)/g), ([, digits]) => Number(digits))
     const count = sql.match(/[?:@$#]/g)?.length ?? 0
     this.#next = this.#isNamed ? 0 : Math.max(args.length, count, ...numbers)
-    if (this.#next > MAX_PARAMETERS) throw new RangeError(`the read has a parameter ?${this.#next}`)
+    if (this.#next > MAX_PARAMETERS)
+      throw new RangeError(`parameter ?${this.#next}, more than ${MAX_PARAMETERS}`)
     this.#ownCount = args.length
   }
 

@@ -134,3 +134,10 @@ test('requests in flight on an old connection are aborted when the client is clo
   await transport.close()
   await canceled
 })
+
+test('a request that waits for the connection of the last response is rejected when the client is closed', async () => {
+  await send('/').response
+  const waiting = expect(send('/').response).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
+  await transport.close()
+  await waiting
+})

@@ -25,7 +25,10 @@ let loading: Promise<typeof UndiciPool> | undefined
 /** The connections to one server. */
 interface Connections {
   readonly pool: Pool
-  /** When a request last began or ended, by the wall clock, which advances while the process or machine is frozen. */
+  /**
+   * When a request last began, or ended while the connections were fresh, by the wall clock, which advances while the process or machine
+   * is frozen.
+   */
   usedAt: number
   /** Whether a response ended in this turn of the event loop: undici reuses its connection from the next turn on. */
   isBeingFreed: boolean
@@ -42,11 +45,15 @@ class NodeTransport implements Transport {
     return this.send(new TextExchange(request))
   }
 
+  /** Sends a request, also for `openBody`. */
   send<T extends TransportHead>(exchange: NodeExchange<T>): Exchange<T> {
     const { origin } = exchange.request
     const connections = this.#connections.get(origin)
-    if (connections && isFresh(connections) && !this.#isClosed) exchange.dispatchSoon(connections)
-    else this.#open(origin).then((connections) => exchange.dispatch(connections), exchange.reject)
+    if (connections && isFresh(connections) && !this.#isClosed) {
+      // the client may be closed before the next turn
+      if (connections.isBeingFreed) setImmediate(() => this.send(exchange))
+      else exchange.dispatch(connections)
+    } else this.#open(origin).then((connections) => exchange.dispatch(connections), exchange.reject)
     return exchange
   }
 
@@ -131,17 +138,7 @@ abstract class NodeExchange<T extends TransportHead> implements Exchange<T>, Dis
     const { method, path, headers, body } = this.request
     this.#connections = connections
     connections.usedAt = Date.now()
-    try {
-      connections.pool.dispatch({ method, path, headers, body }, this)
-    } catch (error) {
-      this.reject(error)
-    }
-  }
-
-  /** Dispatches the request; first waits until it can reuse the connection of a response that has just ended. */
-  dispatchSoon(connections: Connections): void {
-    if (connections.isBeingFreed) setImmediate(() => this.dispatch(connections))
-    else this.dispatch(connections)
+    connections.pool.dispatch({ method, path, headers, body }, this)
   }
 
   /** Called at the end of the response: its connection can soon be reused. */
@@ -169,8 +166,8 @@ abstract class NodeExchange<T extends TransportHead> implements Exchange<T>, Dis
     else this.#controller = controller
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
-    this.reject(error instanceof TypeError ? error : requestError(error, this.request.origin, this.isSent))
+  onResponseError(_controller: unknown, error: Error): void {
+    this.reject(requestError(error, this.request.origin, this.isSent))
   }
 
   abstract onResponseStart(
@@ -193,8 +190,9 @@ class TextExchange extends NodeExchange<TransportResponse> {
     status: number,
     headers: Record<string, string | string[] | undefined>,
   ): void {
+    // the head of an informational response, such as early hints from a proxy, is replaced by the final one
     this.#status = status
-    this.#retryAfter = headers['retry-after'] as string | undefined
+    this.#retryAfter = headers['retry-after']?.toString()
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -226,13 +224,13 @@ class BodyExchange extends NodeExchange<TransportBody> {
     status: number,
     headers: Record<string, string | string[] | undefined>,
   ): void {
-    // an informational response, such as early hints from a proxy
+    // informational, as in `TextExchange`
     if (status < 200) return
     this.#hasBegun = true
     this.resolve({
       status,
-      retryAfter: headers['retry-after'] as string | undefined,
-      contentType: (headers['content-type'] as string | undefined) ?? null,
+      retryAfter: headers['retry-after']?.toString(),
+      contentType: headers['content-type']?.toString() ?? null,
       parts: this.#parts(controller),
     })
   }
@@ -250,7 +248,7 @@ class BodyExchange extends NodeExchange<TransportBody> {
     this.#wake()
   }
 
-  override onResponseError(controller: Dispatcher.DispatchController | undefined, error: Error): void {
+  override onResponseError(controller: unknown, error: Error): void {
     if (!this.#hasBegun) return super.onResponseError(controller, error)
     this.#error = networkError(error, this.request.origin, true)
     this.onResponseEnd()
