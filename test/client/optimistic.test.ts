@@ -205,6 +205,22 @@ test('an error of a read is not reported if another read saw another state', asy
   await expect(failing).rejects.toThrow('no such table: earlier')
 })
 
+test('a syntax error in a write is the reason why the callback runs again', async () => {
+  const reasons: unknown[] = []
+  await using client = createClient({
+    ...database.config,
+    observe: (event) => {
+      if (event.type === 'retry') reasons.push(event.error)
+    },
+  })
+  const failing = optimistic(client, async (tx) => {
+    await tx.execute('select * from wallet')
+    return ['update wallet sett cents = 1']
+  })
+  await expect(failing).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR' })
+  expect(reasons).toMatchObject([{ name: 'SqlError', code: 'SQL_PARSE_ERROR' }])
+})
+
 test('a syntax error in a write is reported as such without a fallback', async () => {
   const failing = run(
     async (tx) => {
@@ -393,6 +409,20 @@ describe('ends', () => {
     await expect(moving).rejects.toMatchObject({ code: 'CLOSED', outcome: 'not_applied' })
     await expect(move(closing, async () => {})).rejects.toMatchObject({ code: 'CLOSED' })
     expect(await readWallets()).toEqual([1000, 0])
+  })
+
+  test('only after its writes, while the client waits for pending calls', async () => {
+    const events: string[] = []
+    const closing = createClient({ ...database.config, observe: ({ type }) => events.push(type) })
+    let closed: Promise<void> | undefined
+    await optimistic(closing, async (tx) => {
+      closed = closing.close({ drainMs: 20_000 })
+      expect(await tx.batch([])).toEqual([])
+      expect(events).toEqual([])
+      return [setCents(2, 3)]
+    })
+    await closed
+    expect(await readWallets()).toEqual([1000, 3])
   })
 
   test('for reads, when the callback has returned', async () => {

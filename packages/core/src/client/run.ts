@@ -30,7 +30,7 @@ export function run(
   { coalescer, isContinuation = false }: RunContext = {},
 ): Promise<Results> {
   const { events, lifetime } = http
-  // an empty batch sends nothing
+  // an empty batch sends nothing; on a closed client, it is rejected below
   if (statements.length === 0 && (isContinuation || !lifetime.isClosed)) return Promise.resolve([])
   const isReadOnly = areReadOnly(statements, options)
   const prefix = scope === 'atomic' ? batchPrefix(isReadOnly, options) : []
