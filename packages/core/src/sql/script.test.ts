@@ -1,3 +1,4 @@
+import { DatabaseSync } from 'node:sqlite'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { splitStatements } from './script.ts'
@@ -85,6 +86,61 @@ describe('splitStatements', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(piece, gap)), (pairs) => {
         expect(getTexts(pairs.flat().join(''))).toEqual(pairs.map(([text]) => text))
+      }),
+    )
+  })
+
+  test('splits a script where SQLite does', () => {
+    const names = [
+      'a',
+      '"b;"',
+      '`c;`',
+      '[d--]',
+      "'e;'",
+      'f\u00a0',
+      'g\ufeff',
+      '\u3000',
+      'h\u0085',
+      'i$',
+      'end',
+    ]
+    const gaps = [' ', '\t', '\n', '\f', '\r\n', ' \ufeff', ' --;\n', '/*;*/', "/*'*/", '--"\n', '/**/']
+    const templates = [
+      'create view if not exists NAME as select 1 as NAME',
+      'create temp trigger if not exists NAME after insert on log begin insert into log values ( 1 ) ; select case when 1 then 1 end ; end',
+      "create trigger if not exists NAME before insert on log begin select ';' as NAME ; end",
+      'explain create trigger NAME after insert on log begin select 1 ; end',
+      "insert into log values ( 'it''s;' )",
+      'alter table log add column NAME',
+      'drop trigger if exists NAME',
+    ]
+    const word = (text: string) => (text === 'NAME' ? fc.constantFrom(...names) : fc.constant(text))
+    const gap = fc.constantFrom(...gaps)
+    const statement = fc
+      .constantFrom(...templates)
+      .chain((text) => fc.tuple(...text.split(' ').flatMap((token) => [word(token), gap])))
+    const script = fc
+      .array(fc.tuple(statement, fc.constantFrom(';', ';;', ' ; ')))
+      .map((parts) => parts.flat(2).join(''))
+    const run = (scripts: readonly string[]): unknown => {
+      const db = new DatabaseSync(':memory:')
+      db.exec('create table log (v)')
+      let error: unknown = null
+      try {
+        for (const each of scripts) db.exec(each)
+      } catch (reason) {
+        error = String(reason)
+      }
+      const schema = db
+        .prepare('select sql from sqlite_schema union all select sql from sqlite_temp_schema')
+        .all()
+      const contents = [error, schema, db.prepare('select v from log').all()]
+      db.close()
+      return contents
+    }
+    fc.assert(
+      fc.property(script, (text) => {
+        expect(run(getTexts(text))).toEqual(run([text]))
       }),
     )
   })

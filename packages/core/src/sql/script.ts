@@ -60,7 +60,8 @@ const TRIGGER = /* @__PURE__ */ (() => {
     'iy',
   )
 })()
-const TRIGGER_TOKEN = /--|\/\*|['"`[]|[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*|[^ \t\n\f\r\ufeff]/g
+const TRIGGER_TOKEN =
+  /--|\/\*|['"`[]|[A-Za-z_\u0080-\ufefe\uff00-\uffff][\w$\u0080-\uffff]*|[^ \t\n\f\r\ufeff]/g
 const SPACE = /[ \t\n\f\r\ufeff]*/y
 
 function matchAt(pattern: RegExp, script: string, index: number): RegExpExecArray | null {
