@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs'
 import { cp, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createClient } from '@batonsql/core'
+import { startLocalServer } from '@batonsql/local-server'
 import { expect, inject, onTestFinished, test, vi } from 'vitest'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { databaseFolders, Harness, sql } from './platform-harness.ts'
@@ -92,6 +94,28 @@ test.each(Object.keys(LOSSES))(
     expect(await sendRequest('running', 'SELECT 1')).toBe(200)
   },
 )
+
+test('a server starts although the file of a database that its options name is missing', async () => {
+  const dataDirectory = createTemporaryDirectory()
+  const backend = inject('target') as 'embedded' | 'sqld'
+  const start = () => startLocalServer({ backend, dataDirectory, platform: {}, databases: { app: {} } })
+  let id = ''
+  {
+    await using server = await start()
+    id = server.databaseId('app')
+    await using db = createClient({ url: server.urlOf('app'), authToken: await server.createToken('app') })
+    await db.execute('create table t (a)')
+  }
+  const [folder] = await locateFile(dataDirectory, id)
+  await rm(folder, { recursive: true })
+  const consoleError = vi.spyOn(console, 'error').mockReturnValue()
+  onTestFinished(() => consoleError.mockRestore())
+  await using server = await start()
+  expect(consoleError.mock.calls.flat()).toEqual([
+    expect.stringMatching(/^app: its file is missing or empty: .* until it is deleted and created again/),
+  ])
+  expect((await fetch(`${server.urlOf('app')}health`)).status).toBe(404)
+})
 
 test('a damaged file affects only its own database, and the database works again when the file is repaired', async () => {
   const root = createTemporaryDirectory()

@@ -5,7 +5,8 @@ import { readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startLocalServer } from '@batonsql/local-server'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { DirectoryLock } from '@batonsql/server-common/base'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { startDevServer } from '../server/dev-server.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 
@@ -208,6 +209,18 @@ describe('a lock that has changed', () => {
       expect(await readdir(dataDirectory, { recursive: true })).toEqual(files)
     },
   )
+
+  test('if it is lost while the server starts, the start is rejected', async () => {
+    const { acquire } = DirectoryLock
+    const loss = new Error('lost')
+    const spy = vi.spyOn(DirectoryLock, 'acquire').mockImplementationOnce(async (directory, onLost) => {
+      const lock = await acquire.call(DirectoryLock, directory, onLost)
+      onLost?.(loss)
+      return lock
+    })
+    onTestFinished(() => spy.mockRestore())
+    await expect(startLocalServer({ dataDirectory: createTemporaryDirectory() })).rejects.toBe(loss)
+  })
 
   test('the command exits', async () => {
     const dataDirectory = createTemporaryDirectory()

@@ -31,8 +31,8 @@ interface DatabaseHost {
   list(): Promise<readonly HostedDatabase[]>
   create(database: NewDatabase): Promise<HostedDatabase>
   /**
-   * Creates an empty database that is filled afterwards. Neither this nor `delete` is interrupted, so that the database is known to
-   * exist, and can be deleted.
+   * Creates an empty database that is filled afterwards. Neither this nor `delete` of its result is interrupted, so that the database
+   * is known to exist, and can be deleted.
    */
   createToFill(database: Pick<NewDatabase, 'name' | 'group'>): Promise<DatabaseToFill>
   delete(name: string): Promise<unknown>

@@ -20,10 +20,12 @@ const MAX_CALLS = 6
 const CALL_TIMEOUT_MS = 4_000
 
 const BEGIN = beginStatement('immediate')
+const BEGIN_DEFERRED = beginStatement('deferred')
 const SAVEPOINT = savepointStatement('a')
 const ROLLBACK_TO = rollbackToStatement('a')
 const RELEASE = releaseStatement('a')
 const REJECTED = new SqlError({ message: 'rejected', code: 'SQLITE_CONSTRAINT' })
+const BUSY = new SqlError({ message: 'database is locked', code: 'SQLITE_BUSY' })
 const LOST = new TransportError('NETWORK', 'lost', 'unknown')
 const REFUSED = new TransportError('NETWORK', 'refused', 'not_applied')
 const UNKNOWN_STREAM = new HttpError(404, '/', '{"error":"stream not found"}')
@@ -71,6 +73,9 @@ interface Stream {
   loss: StreamState['loss']
   /** Ids of the writes of the open transaction on the server, and SET for a savepoint; null outside of a transaction. */
   writes: number[] | null
+  /** Whether that transaction has the write lock, if it is open. */
+  hasLock: boolean
+  isDeferred: boolean
 }
 
 const EMPTY = {
@@ -87,6 +92,8 @@ const EMPTY = {
   isUnknown: false,
   loss: null,
   writes: null,
+  hasLock: false,
+  isDeferred: false,
 }
 const SENDING = { sentAt: 0, continuesStream: true }
 const NEW_SENDING = { sentAt: 0, continuesStream: false }
@@ -171,7 +178,11 @@ export class World {
       ['the client is closed', dispatch({ type: 'clientClosed' })],
     )
     if (!state.transaction)
-      moves.push(['begin', dispatch({ type: 'begin', id: (stream.transactions += 1), statement: BEGIN })])
+      for (const statement of [BEGIN, BEGIN_DEFERRED])
+        moves.push([
+          statement.sql,
+          () => this.#dispatch(stream, { type: 'begin', id: (stream.transactions += 1), statement }),
+        ])
     if (isInTransaction(state) && !savepoint) moves.push(['savepoint', () => this.#startSavepoint(stream)])
     return moves
   }
@@ -357,8 +368,8 @@ export class World {
   #checkState(stream: Stream): void {
     const { cursor, isCursorStopped, loss, permit, phase, prefix, queue, transaction } = stream.state
     const isIdle = phase === 'idle'
-    if (isIdle && stream.writes && transaction?.lockedSince === null)
-      this.violation ??= 'does not know that it holds the write lock'
+    if (isIdle && stream.writes && transaction && stream.hasLock !== (transaction.lockedSince !== null))
+      this.violation ??= `does not know that it ${stream.hasLock ? 'holds' : 'does not hold'} the write lock`
     if ((phase === 'sending' || phase === 'reading') && queue.some((call) => !(call as Call).isWatched))
       this.violation ??= 'does not watch a call that waits'
     if (isIdle && permit === 'queued' && queue.every(({ transactionEnd }) => transactionEnd))
@@ -568,6 +579,12 @@ export class World {
     if (scope === 'transaction') {
       for (const { sql } of prefix) this.#executeControl(stream, sql)
       if (stream.writes === null) return { loss: ENDED_BY_SERVER }
+      if (isWrite && !parses && !stream.hasLock) {
+        if (this.#streams.some(isLocking)) return { error: BUSY }
+        stream.hasLock = true
+      }
+      // nothing can be wrong with the end of a transaction that only reads
+      if (transactionEnd && !stream.hasLock) isRejected = false
     }
     if (isRejected) return { error: REJECTED }
     if (transactionEnd === 'commit')
@@ -581,9 +598,16 @@ export class World {
   }
 
   #executeControl(stream: Stream, sql: string): void {
-    if (sql === BEGIN.sql) {
+    if (sql === BEGIN.sql || sql === BEGIN_DEFERRED.sql) {
       if (stream.writes) this.violation ??= 'BEGIN in a transaction'
-      if (this.#streams.some(({ writes }) => writes !== null)) this.violation ??= 'two transactions at once'
+      stream.isDeferred = sql === BEGIN_DEFERRED.sql
+      stream.hasLock = !stream.isDeferred
+      if (stream.hasLock)
+        for (const other of this.#streams.filter(isLocking)) {
+          if (!other.isDeferred) this.violation ??= 'two transactions at once'
+          // a deferred transaction acquires the lock without a permit; the server ends it when another one waits for too long
+          other.writes = null
+        }
       stream.writes = []
       return
     }
@@ -635,6 +659,7 @@ export class World {
         stream.cursor && keyOf(stream.cursor),
         savepoint?.end,
         writes?.map((id) => (id === SET ? id : toPosition(id))),
+        [stream.hasLock, stream.isDeferred],
         calls.map(({ id, outcome, transaction }) => `${outcome}${transaction}${this.applied.has(id)}`),
         this.#holder === stream,
         this.#waiting.indexOf(stream),
@@ -643,6 +668,9 @@ export class World {
     return streams.toSorted().join()
   }
 }
+
+/** Whether a stream has a transaction with the write lock on the server. */
+const isLocking = ({ hasLock, writes }: Stream): boolean => hasLock && writes !== null
 
 /** Returns the position of a call in its stream, from its id. */
 const toPosition = (id: number): number => id % FIRST_ID

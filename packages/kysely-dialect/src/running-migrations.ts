@@ -35,8 +35,8 @@ function mayChange(query: CompiledQuery): boolean {
 }
 
 /**
- * Adds a hint to the error of a migration: the statements before the failed statement or batch are kept. Returns the user's own
- * errors, such as a signal's reason, unchanged.
+ * Adds a hint to the error of a migration: the statements before the failed statement or batch are kept. Returns other errors, such as
+ * a signal's reason, unchanged.
  */
 function withKeptStatementsHint(error: unknown, failed: 'statement' | 'batch'): unknown {
   if (!(error instanceof DatabaseError || error instanceof TypeError || error instanceof RangeError))

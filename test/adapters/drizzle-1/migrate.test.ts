@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -114,6 +115,16 @@ const broken = {
   name: '20260102000000_broken',
   sql: 'create table c (id integer);insert into nowhere values (1)',
 }
+
+test('a migration that a table from before 1.0 has without a time is named, and not applied again', async () => {
+  const hash = createHash('sha256').update(createA.sql).digest('hex')
+  await db.run(
+    sql`create table __drizzle_migrations (id SERIAL PRIMARY KEY, hash text NOT NULL, created_at numeric)`,
+  )
+  await db.run(sql`insert into __drizzle_migrations (hash) values (${hash})`)
+  expect(await migrate(db, { migrations: [createA, createB] })).toEqual([createB.name])
+  expect(await migrate(db, { migrations: [createA, createB] })).toEqual([])
+})
 
 test('the error names the failing statement, and no part of any migration is kept', async () => {
   const migrating = migrate(db, { migrations: [createA, broken] })

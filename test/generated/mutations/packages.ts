@@ -130,7 +130,7 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
         ...platform('official', 'snapshots', 'tenants', 'tokens', 'transfers'),
       ],
       ['security', 'test/security/lost-registry'],
-      ['sqld', ...platform('group-processes', 'replicas')],
+      ['sqld', ...platform('failed-replicas', 'group-processes', 'key-sets', 'replicas')],
     ],
   },
   inspector: {

@@ -1,6 +1,6 @@
 import { ApiError } from '../api-error.ts'
 
-/** Scopes of a group-scoped token, in the order in which they are shown. */
+/** Scopes of a group-scoped token, in the order in which they are shown. `metrics` is not among them: it is granted by itself. */
 const SCOPES = [
   'read',
   'db:create',
@@ -19,6 +19,7 @@ export type Scope = 'metrics' | (typeof SCOPES)[number]
 /** Scopes of a token that is valid only for `GET /metrics`. */
 export const METRICS_ONLY: readonly Scope[] = ['metrics']
 
+/** Names that stand for several scopes. */
 const PRESETS: Readonly<Record<string, readonly Scope[]>> = { 'read-only': ['read'], 'full-access': SCOPES }
 
 /** Expands presets in a list to scopes, without duplicates. @throws ApiError for unknown names, or an empty list */

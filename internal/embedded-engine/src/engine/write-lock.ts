@@ -2,7 +2,7 @@
 export interface Writer {
   /** Whether a request of the writer is being executed, in which case it keeps the lock. */
   readonly isRunning: boolean
-  /** Called when the writer is preempted. Must roll back its transaction. */
+  /** Called when the writer is preempted. Must roll back its transaction, and not release the lock. */
   onPreempted(): void
 }
 
@@ -16,8 +16,8 @@ interface Waiter {
 }
 
 /**
- * The write lock of a database. Writers acquire it in the order of their arrival. A holder keeps it while no other writer waits;
- * otherwise it is preempted 5 seconds after it acquired the lock.
+ * The write lock of a database. Writers acquire it in the order of their arrival. A holder keeps it while no other writer waits, or a
+ * request of its own is being executed; otherwise it is preempted 5 seconds after it acquired the lock.
  */
 export class WriteLock {
   readonly #waiting: Waiter[] = []
@@ -52,7 +52,7 @@ export class WriteLock {
     if (this.#holder === writer) this.#handOver()
   }
 
-  /** Called when a request of the holder has ended: restarts the timer that preempts it. */
+  /** Called when a writer is no longer running: if it has the lock and others wait, it can be preempted from now on. */
   onRequestEnd(writer: Writer): void {
     if (this.#holder === writer && this.#waiting.length > 0) this.#startTimer()
   }

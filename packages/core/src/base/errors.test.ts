@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { DatabaseError, HttpError, SqlError, TransportError } from './errors.ts'
+import { copyError, DatabaseError, HttpError, SqlError, TransportError } from './errors.ts'
 import { isNotNullViolation, isUniqueViolation } from './violation.ts'
 
 test.each([
@@ -170,4 +170,10 @@ test.each([
 test('the text of a RAISE() gets no hint', () => {
   const error = { message: 'string or blob too big', code: 'SQLITE_CONSTRAINT' }
   expect(new SqlError(error).message).toBe(error.message)
+})
+
+test('a copy with another message has it in its stack', () => {
+  const error = new TypeError('Error')
+  expect(copyError(error, { message: 'hint: Error' }).stack).toMatch(/^TypeError: hint: Error\n/)
+  expect(copyError(error, { outcome: 'unknown' }).stack).toBe(error.stack)
 })

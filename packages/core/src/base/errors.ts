@@ -320,7 +320,10 @@ export function copyError<T>(
 ): T {
   if (!(error instanceof Error)) return error
   const { message, cause } = error
-  const stack = error.stack?.replace(message, () => changes.message ?? message)
+  let stack: unknown = error.stack
+  // a custom `prepareStackTrace` may return anything
+  if (changes.message !== undefined && typeof stack === 'string')
+    stack = stack.replace(`: ${message}`, () => `: ${changes.message}`)
   const copy = new Error(message, 'cause' in error ? { cause } : {})
   details.set(copy, details.get(error) ?? {})
   Object.setPrototypeOf(copy, Object.getPrototypeOf(error) as object)

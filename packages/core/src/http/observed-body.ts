@@ -2,7 +2,10 @@ import { openBody } from '#transport'
 import type { Exchange, TransportBody, TransportRequest } from '../transport/transport.ts'
 import type { Http } from './http.ts'
 
-/** Sends a request whose response is read as it arrives, and emits its `request` event when the body ends or is abandoned. */
+/**
+ * Sends a request whose response is read as it arrives, and emits its `request` event when the body ends or is abandoned, or there is no
+ * response.
+ */
 export function openObservedBody(http: Http, request: TransportRequest): Exchange<TransportBody> {
   const exchange = openBody(http.transport, request)
   const { events, clock } = http

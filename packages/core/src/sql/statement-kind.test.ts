@@ -1,3 +1,5 @@
+import { DatabaseSync } from 'node:sqlite'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import {
   canShareConnection,
@@ -48,6 +50,11 @@ test.each<[string, StatementKind]>([
   ['pragma foreign_keys(-- c\n 0)', 'session'],
   ['pragma foreign_keys', 'other'],
   ['pragma table_info(person)', 'other'],
+  ['pragma "index_list"(person)', 'other'],
+  ['pragma main.foreign_key_check(person)', 'other'],
+  ['pragma integrity_check(1)', 'other'],
+  ['pragma /* (1) */ synchronous /* ( */ (full)', 'session'],
+  ["pragma 'a''b'.journal_mode(wal)", 'session'],
   ['select 1', 'read'],
   [' (SELECT 1)', 'read'],
   ['values (1)', 'read'],
@@ -160,4 +167,46 @@ test.each([
   ['end transaction n; select 1', 'END'],
 ])('rejects the text after the control statement in %j', (sql, verb) => {
   expect(() => checkControl(sql)).toThrow(new SyntaxError(`unexpected text after ${verb}`))
+})
+
+test('every PRAGMA with which SQLite changes foreign keys is recognized', () => {
+  const db = new DatabaseSync(':memory:')
+  const schemas = ['main', '"a-b"', 'é', '[c d]', "'e''f'", '`g`', 'h$']
+  for (const schema of schemas.slice(1)) db.exec(`attach ':memory:' as ${schema}`)
+  const gap = fc.constantFrom('', '', ' ', '\n', '/* (= */', '-- =(\n', ' \ufeff')
+  const schema = fc.tuple(fc.constantFrom(...schemas), gap, fc.constant('.'), gap)
+  const values = ['off', '0', '[off]', 'full', "''", '.0', '-0', '+1', 'foo', 'default', '"no"', '1e3', 'on']
+  const parts = fc.tuple(
+    fc.constantFrom('pragma ', '/* a */ PRAGMA\n', ';pragma/**/'),
+    gap,
+    fc.option(schema, { nil: [] }),
+    fc.constantFrom(
+      'foreign_keys',
+      '"foreign_keys"',
+      '[FOREIGN_KEYS]',
+      "'foreign_keys'",
+      'defer_foreign_keys',
+    ),
+    gap,
+    fc.constantFrom('=', '('),
+    gap,
+    fc.constantFrom(...values),
+    gap,
+  )
+  fc.assert(
+    fc.property(parts, (tokens) => {
+      const sql = tokens.flat().join('') + (tokens.includes('(') ? ')' : '')
+      db.exec('pragma foreign_keys = on')
+      try {
+        db.exec(sql)
+      } catch {
+        return
+      }
+      const { foreign_keys: isOn } = db.prepare('pragma foreign_keys').get() as { foreign_keys: number }
+      if (isOn === 0) expect(setsForeignKeys(sql)).toBe(true)
+      if (sql.includes('defer_')) expect(setsForeignKeys(sql)).toBe(false)
+    }),
+    { numRuns: 1_000 },
+  )
+  db.close()
 })

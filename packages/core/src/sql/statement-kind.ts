@@ -46,14 +46,19 @@ const ROLLBACK_TO_SAVEPOINT = new RegExp(
   `${STATEMENT_START}rollback\\b(?:${BLANK})*(?:transaction\\b(?:${BLANK})*)?to\\b`,
   'i',
 )
-const PRAGMA_WITH_VALUE = new RegExp(
-  `${STATEMENT_START}pragma\\b[^=(]*(?:=|\\((?:${BLANK})*["'\`]?(?:[-+]?\\d|on|off|true|false|yes|no)\\b)`,
-  'i',
+const NAME = `(?:(?:"[^"]*")+|(?:'[^']*')+|(?:\`[^\`]*\`)+|\\[[^\\]]*\\]|[\\w$\\u0080-\\uffff]+)`
+const GAP = `(?:${BLANK})*`
+/** Returns an expression for a PRAGMA with a value or an argument, after `=` or in parentheses. */
+const pragma = (name: string): RegExp =>
+  new RegExp(
+    `${STATEMENT_START}pragma${GAP}(?:${NAME}${GAP}\\.${GAP})?["'\`[]?${name}["'\`\\]]?${GAP}[=(]`,
+    'i',
+  )
+/** Matches the pragmas that set a value: all but those whose argument is a table, an index, or a number of errors. */
+const PRAGMA_WITH_VALUE = pragma(
+  '(?!(?:table|index|foreign_key)_|(?:integrity|quick)_check)[\\w$\\u0080-\\uffff]+',
 )
-const FOREIGN_KEYS_PRAGMA = new RegExp(
-  `${STATEMENT_START}pragma\\b(?:${BLANK}|[\\w."'\`[\\]])*\\bforeign_keys\\b`,
-  'i',
-)
+const FOREIGN_KEYS_PRAGMA = pragma('foreign_keys')
 const CHANGE_WORD = /\b(?:insert|update|delete|replace(?!\s*\())\b/i
 const INSERT_WORDS = /\b(?:insert(?:\s+or\s+\w+)?|replace)\s+into\b/i
 
@@ -66,7 +71,7 @@ export function statementKind(sql: string): StatementKind {
   return KINDS.get(verb) ?? 'other'
 }
 
-/** Whether a statement turns foreign keys on or off, which SQLite ignores inside a transaction. */
+/** Whether a statement turns foreign keys on or off, which SQLite ignores inside a transaction. Any value that is not on is off. */
 export const setsForeignKeys = (sql: string, kind = statementKind(sql)): boolean =>
   kind === 'session' && FOREIGN_KEYS_PRAGMA.test(sql)
 

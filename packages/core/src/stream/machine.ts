@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import { ProtocolError } from '../base/errors.ts'
+import { ProtocolError, SqlError } from '../base/errors.ts'
 import type { ControlStatement } from '../codec/control.ts'
 import type { ResolvedConfig } from '../config.ts'
 import type { ServerFeatures } from '../http/http.ts'
@@ -20,8 +20,8 @@ import {
 } from './stream-state.ts'
 
 // The core of a stream: `step` changes the state and adds what must be done, and `nextWake` returns when the event `wake` is due.
-// Nothing here depends on promises, signals, timers, or the bodies of requests and responses. `ServerStream` performs the effects; of
-// the state, it sets only the baton.
+// Nothing here depends on promises, timers, or the bodies of requests and responses. `ServerStream` performs the effects; of the state,
+// it sets only the baton, and `executeOnly` for a server that has nothing else.
 
 /** The part of a client that a stream uses. */
 export interface StreamClient {
@@ -35,10 +35,19 @@ export interface StreamClient {
 /** Maximum number of calls in one request to a `/v2` server, where each call has the conditions of all earlier ones. */
 const MAX_V2_CALLS = 32
 
+/** Whether a call of a transaction has acquired the write lock: a write that is refused the lock, or is not prepared, has not. */
+function acquiredLock(call: QueuedCall, outcome?: CallOutcome): boolean {
+  if (call.scope !== 'transaction' || !needsWriteLock(call)) return false
+  const { error } = outcome ?? {}
+  const hasNoEffect =
+    error instanceof SqlError && error.results.length === 0 && /^SQL(?:ITE_BUSY|_)/.test(error.code)
+  return !hasNoEffect || call.prefix.some((statement) => statement.needsWriteLock)
+}
+
 /** Decides what a stream does. */
 export class StreamMachine {
   readonly state = newStreamState()
-  /** What must be done, in this order. The shell takes it. */
+  /** What must be done, in this order. `ServerStream` removes what it performs. */
   readonly effects: Effect[] = []
   /** Why the method that caused the last event must throw. */
   refusal: Rejection | null = null
@@ -213,7 +222,7 @@ export class StreamMachine {
   #endSavepoint({ type, statement, savepoint }: Extract<StreamEvent, { savepoint: unknown }>): void {
     const { state } = this
     if (!isInTransaction(state)) return
-    // nothing was queued since it was set, so neither it nor its end has to be sent
+    // nothing was queued since it was set: a rollback has nothing to undo, and a release cancels it
     if (state.prefix.at(-1)?.sql !== savepoint.sql) state.prefix = [...state.prefix, statement]
     else if (type === 'release') state.prefix = state.prefix.slice(0, -1)
   }
@@ -236,7 +245,7 @@ export class StreamMachine {
     this.#reject(call, rejection)
   }
 
-  /** Rejects the queued calls, except a cursor whose control statements are in flight, which is rejected with their error. */
+  /** Rejects the queued calls, except a cursor whose control statements are in flight: it is rejected when they are settled. */
   #rejectAll(rejection: Rejection): void {
     const { parsing, queue } = this.state
     for (const call of queue.slice()) if (call !== parsing) this.#remove(call, rejection)
@@ -366,7 +375,8 @@ export class StreamMachine {
     const { state } = this
     const { calls, settlement, closes } = event
     const { outcomes, loss, prefix, ranNothing } = settlement
-    const hasLocked = !ranNothing && state.transaction?.lockedSince === null && calls.some(needsWriteLock)
+    // before the control statements of the calls are removed
+    const hasLocked = !ranNothing && calls.some((call, index) => acquiredLock(call, outcomes?.[index]))
     if (outcomes) outcomes.forEach((outcome, index) => this.#settleCall(calls[index] as QueuedCall, outcome))
     else {
       for (const call of calls) {

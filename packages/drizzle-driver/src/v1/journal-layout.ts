@@ -24,21 +24,22 @@ function pending(migrations: readonly Migration[], journal: JournalRows): Migrat
   return migrations.filter(({ tag }) => !applied.has(tag))
 }
 
-/** Adds the names to a table from before 1.0, as Drizzle's own migrator does. */
+/** Adds the names to a table from before 1.0, as Drizzle's own migrator does. The time of a row may be NULL. */
 function upgrade(table: string, migrations: readonly Migration[], journal: JournalRows): InStatement[] {
   if (journal.layout !== 'unnamed') return []
   return [
     `ALTER TABLE ${table} ADD COLUMN "name" text`,
     `ALTER TABLE ${table} ADD COLUMN "applied_at" TEXT`,
     ...journal.rows.map((row) => ({
-      sql: `UPDATE ${table} SET "name" = ? WHERE hash = ? AND created_at = ?`,
-      args: [findMigration(row, migrations).tag, row[0] as string, row[1] as number],
+      sql: `UPDATE ${table} SET "name" = ? WHERE hash = ? AND created_at IS ?`,
+      args: [findMigration(row, migrations).tag, row[0] as string, row[1] as number | null],
     })),
   ]
 }
 
 /**
- * Finds the migration of a row without a name: by its time, in seconds, or, if that is ambiguous, by its text.
+ * Finds the migration of a row without a name: by its time, if exactly one migration has it, or else by its text. The names of folders
+ * have seconds, and rows from before 1.0 have milliseconds.
  * @throws Error if there is none
  */
 function findMigration([hash, createdAt]: ArrayRow, migrations: readonly Migration[]): Migration {

@@ -34,7 +34,7 @@ export async function readMigrations(folder: string): Promise<MigrationSource[]>
   for (const name of names.sort()) {
     const sql = await readFile(`${folder}/${name}/migration.sql`, 'utf8').catch((cause: unknown) => {
       // a file, or a folder of something else; Drizzle ignores both
-      if (/^(?:ENOENT|ENOTDIR)$/.test(String((cause as { code?: unknown }).code))) return null
+      if (/^(?:ENOENT|ENOTDIR|ELOOP)$/.test(String((cause as { code?: unknown }).code))) return null
       throw new Error(`cannot read ${name}/migration.sql in the migrations folder ${folder}`, { cause })
     })
     if (sql !== null) sources.push({ name, sql })

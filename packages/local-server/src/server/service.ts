@@ -81,7 +81,9 @@ export class Service {
     const isDurable = temporary === null
     let service: Service | null = null
     let router: DatabaseRouter | null = null
+    const losses: Error[] = []
     const onLost = (error: Error): void => {
+      losses.push(error)
       if (service !== null) void service.#abandon(error, options)
     }
     // no other server uses a temporary directory
@@ -98,6 +100,8 @@ export class Service {
       const version = await controlPlane.start(backend)
       router = new DatabaseRouter({ controlPlane, version, domains, access, inspector, log })
       const parts = { directory, temporary, lock, controlPlane, router, conditions, access, version }
+      // lost while it started
+      for (const loss of losses) throw loss
       service = new Service({ ...parts, host, inspector, log, takesTokens: takesTokens(options) })
       for (const { id, state } of controlPlane.registry.databases.rows)
         if (state === 'lost') router.reportNotice(id, LOST_NOTICE)
@@ -116,13 +120,13 @@ export class Service {
   }
 
   async #createInitialDatabases(databases: InitialDatabases = {}): Promise<void> {
-    // only on the first start: later, a missing database or group is deliberate
+    // a server without databases gets one, unless its name is taken, or its group was deleted or archived
     const needsDefault = this.databaseNames.length === 0 && this.#canCreateDefaultDatabase()
     for (const [name, options] of Object.entries({
       ...(needsDefault && { [DEFAULT_DATABASE]: {} }),
       ...databases,
     })) {
-      if (!this.databaseNames.includes(name))
+      if (this.findDatabase(name) === undefined)
         await this.createDatabase(name, typeof options === 'function' ? await options() : options)
     }
   }
@@ -135,7 +139,7 @@ export class Service {
     )
   }
 
-  /** Databases of the operator's organization. */
+  /** Names of the operator's databases that can be used. */
   get databaseNames(): readonly string[] {
     const { registry, operator } = this.controlPlane
     const rows = registry.databases.rows.filter(

@@ -11,7 +11,7 @@ export function welcomePage(
   { headers }: ServiceRequest,
   hasInspector: boolean,
 ): ServiceResponse {
-  const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http'
+  const scheme = /^https\b/i.test(String(headers['x-forwarded-proto'])) ? 'https' : 'http'
   const url = escapeHtml(`${scheme}://${String(headers['host'])}`)
   const content = `<h1>Baton local server</h1>
 <p>${escapeHtml(version)}</p>

@@ -1,3 +1,4 @@
+/** Engines limit the number of arguments of a function. */
 const CHUNK_BYTES = 0x2000
 
 /** Encodes with the standard alphabet and padding. */
