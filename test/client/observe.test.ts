@@ -1,5 +1,13 @@
 import { channel } from 'node:diagnostics_channel'
-import { type ClientEvent, createClient, describe, dump, executeMultiple, readRows } from '@batonsql/core'
+import {
+  type ClientEvent,
+  createClient,
+  describe,
+  dump,
+  executeMultiple,
+  readRows,
+  type Transaction,
+} from '@batonsql/core'
 import { openStream } from '@batonsql/core/adapter'
 import { afterAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { collect } from '../support/fixtures.ts'
@@ -144,6 +152,40 @@ test('reports a transaction that is about to expire', async () => {
   const warning = events.find((event) => event.type === 'transaction:expiring')
   expect(warning).toMatchObject({ remainingMs: expect.any(Number) })
   expect((warning as { remainingMs: number }).remainingMs).toBeLessThanOrEqual(41)
+})
+
+const INSERT = 'insert into t values (3)'
+test.each<[reason: string, mode: 'deferred' | 'readonly', work: (tx: Transaction) => Promise<unknown>]>([
+  ['a write was refused the lock', 'deferred', (tx) => tx.execute(INSERT)],
+  ['a write in a batch was refused the lock', 'deferred', (tx) => tx.batch(['select 1', INSERT])],
+  [
+    'a write whose rows are read was refused the lock',
+    'deferred',
+    (tx) => collect(readRows(tx, `${INSERT} returning a`)),
+  ],
+  ['a write could not be prepared', 'deferred', (tx) => tx.execute('insert into nowhere values (1)')],
+  ['a pragma was read', 'deferred', (tx) => tx.execute('pragma table_info(t)')],
+  ['a pragma was read', 'readonly', (tx) => tx.execute('pragma table_info(t)')],
+  ['a write was rejected', 'readonly', (tx) => tx.execute(INSERT)],
+])('a transaction without the write lock does not expire: %s, %s', async (_, mode, work) => {
+  await using clientWithTimeout = createClient({ ...withObserver, transactionTimeoutMs: 200 })
+  const transaction = clientWithTimeout.transaction(
+    async (tx) => {
+      await tx.execute('select * from t')
+      await db.execute('insert into t values (1)')
+      await work(tx).catch(() => {})
+      // begins later, and expires
+      const holder = clientWithTimeout.transaction(async (other) => {
+        await other.execute('insert into t values (2)')
+        await expect.poll(() => getEventTypes()).toContain('transaction:lost')
+      })
+      await expect(holder).rejects.toMatchObject({ code: 'TRANSACTION_EXPIRED' })
+      await tx.execute('select 1')
+    },
+    { mode },
+  )
+  await transaction
+  expect(getEventTypes(/expiring|lost/)).toEqual(['transaction:expiring', 'transaction:lost'])
 })
 
 test('reports the rows read from a cursor, even if the loop is left early', async () => {

@@ -28,6 +28,19 @@ const readValues = async (): Promise<unknown[]> =>
 const streamClosed = { code: 'STREAM_CLOSED' }
 const insert = (b: string) => ({ sql: 'insert into t (b) values (?)', args: [b] })
 
+test('a read-only transaction does not wait for those that write', async () => {
+  const read = Promise.withResolvers<void>()
+  // two transactions may wait for the lock at a time, and the others wait for these
+  const writers = [1, 2].map(() =>
+    db.transaction(async (tx) => {
+      await tx.execute(insert(String(Math.random())))
+      await read.promise
+    }),
+  )
+  await db.transaction((tx) => tx.execute('pragma table_info(t)'), { mode: 'readonly' }).finally(read.resolve)
+  await Promise.all(writers)
+})
+
 test('commits the changes of the callback and returns its value', async () => {
   const result = await db.transaction(async (tx) => {
     await tx.execute(insert('one'))

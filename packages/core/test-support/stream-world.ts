@@ -548,7 +548,7 @@ export class World {
   #endRows(stream: Stream): void {
     stream.cursor = null
     stream.state.baton = 'baton'
-    this.#dispatch(stream, { type: 'cursorOpened' })
+    this.#dispatch(stream, { type: 'cursorHasRun' })
     this.#dispatch(stream, { type: 'cursorDone' })
   }
 

@@ -1,5 +1,5 @@
 import { DatabaseError } from '@batonsql/core'
-import { copyError, getVerb, statementKind } from '@batonsql/core/adapter'
+import { copyError, statementKind } from '@batonsql/core/adapter'
 import { type CompiledQuery, RawNode } from 'kysely'
 import { mayBeReadOnly } from './query-result.ts'
 
@@ -30,8 +30,8 @@ function mayChange(query: CompiledQuery): boolean {
   const { sql } = query
   const kind = statementKind(sql)
   // of the usual pragmas, only these two change the file
-  if (getVerb(sql) === 'pragma') return kind === 'session' && /\b(?:user_version|application_id)\b/i.test(sql)
-  return kind !== 'read' && kind !== 'session'
+  if (kind === 'session') return /\b(?:user_version|application_id)\b/i.test(sql)
+  return kind !== 'read' && kind !== 'pragma'
 }
 
 /**

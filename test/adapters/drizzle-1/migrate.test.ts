@@ -126,6 +126,13 @@ test('a migration that a table from before 1.0 has without a time is named, and 
   expect(await migrate(db, { migrations: [createA, createB] })).toEqual([])
 })
 
+test('a migration that a version before 1.0 has recorded in a table of 1.0 is not applied again', async () => {
+  await migrate(db, { migrations: [createA] })
+  await db.run(sql`update __drizzle_migrations set name = null`)
+  expect(await migrate(db, { migrations: [createA, createB] })).toEqual([createB.name])
+  expect(await pendingMigrations(db, { migrations: [createA, createB] })).toEqual([])
+})
+
 test('the error names the failing statement, and no part of any migration is kept', async () => {
   const migrating = migrate(db, { migrations: [createA, broken] })
   const error: unknown = await migrating.catch((reason: unknown) => reason)

@@ -97,7 +97,15 @@ export const batchPrefix = (
   beginStatement(mode ?? (isReadOnly ? 'deferred' : 'immediate')),
 ]
 
-/** Whether a call acquires the write lock, judging by its SQL. A concurrent transaction does not need it. */
-export const needsWriteLock = ({ isReadOnly, prefix }: QueuedCall): boolean =>
-  !/^begin.+conc/i.test(prefix[0]?.sql as string) &&
-  (!isReadOnly || prefix.some((statement) => statement.needsWriteLock))
+/** Whether a statement may acquire the write lock, judging by its SQL. */
+export const mayLock = ({ kind }: EncodedStatement): boolean => kind !== 'read' && kind !== 'pragma'
+
+/** Whether the transaction of a BEGIN may acquire the write lock: neither a read-only nor a concurrent one does. */
+export const mayLockAfter = (begin: ControlStatement | undefined): boolean =>
+  !/^begin.+(?:conc|readonly)/i.test(begin?.sql ?? '')
+
+/** Whether a call acquires the write lock, judging by its SQL. */
+export const needsWriteLock = ({ isReadOnly, options, prefix, statements }: QueuedCall): boolean =>
+  mayLockAfter(prefix[0]) &&
+  (prefix.some((statement) => statement.needsWriteLock) ||
+    (!isReadOnly && (options.readOnly === false || statements.length === 0 || statements.some(mayLock))))

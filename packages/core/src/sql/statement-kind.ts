@@ -6,7 +6,8 @@ import { BLANK, getVerb, STATEMENT_START } from './verb.ts'
  * - `savepoint`: sets a savepoint, and begins a transaction if none is open; `release`: RELEASE, or ROLLBACK TO;
  * - `session`: changes its connection for later statements: ATTACH, DETACH, a PRAGMA that sets a value;
  * - `read`: known to be read-only, so it may run twice; `insert`: INSERT or REPLACE; `change`: UPDATE or DELETE;
- * - `other`: everything else, such as DDL and a PRAGMA that reads.
+ * - `pragma`: a PRAGMA without a value, which usually only reads;
+ * - `other`: everything else, such as DDL.
  */
 export type StatementKind =
   | 'begin'
@@ -18,6 +19,7 @@ export type StatementKind =
   | 'read'
   | 'insert'
   | 'change'
+  | 'pragma'
   | 'other'
 
 const KINDS = new Map<string, StatementKind>(
@@ -67,7 +69,7 @@ export function statementKind(sql: string): StatementKind {
   const verb = getVerb(sql)
   if (verb === 'with' && CHANGE_WORD.test(sql)) return INSERT_WORDS.test(sql) ? 'insert' : 'change'
   if (verb === 'rollback' && ROLLBACK_TO_SAVEPOINT.test(sql)) return 'release'
-  if (verb === 'pragma' && !PRAGMA_WITH_VALUE.test(sql)) return 'other'
+  if (verb === 'pragma' && !PRAGMA_WITH_VALUE.test(sql)) return 'pragma'
   return KINDS.get(verb) ?? 'other'
 }
 

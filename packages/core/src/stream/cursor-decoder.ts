@@ -35,6 +35,8 @@ export class CursorDecoder {
   readonly #statement: EncodedStatement
   readonly #options: RowsOptions
   #decode: ((cells: readonly WireValue[]) => Row) | null = null
+  /** Whether the statement has run, at least up to its first row. */
+  #hasRun = false
   /** Whether the statement has run to its end. */
   #isComplete = false
   /** Whether the server has run a step that it had to skip. */
@@ -94,8 +96,11 @@ export class CursorDecoder {
     else if (entry.type === 'step_begin') {
       this.#decode = rowDecoder(entry.cols, http.config.intMode, this.#options.rowMode)
       this.reportColumns(entry.cols.map(({ name }) => name ?? ''))
-    } else if (entry.type === 'row' && this.#decode) return [this.#decode(entry.row)]
-    else if (entry.type === 'step_end') {
+    } else if (entry.type === 'row' && this.#decode) {
+      this.#reportRun()
+      return [this.#decode(entry.row)]
+    } else if (entry.type === 'step_end') {
+      this.#reportRun()
       rowids.read(entry, this.#statement)
       this.#isComplete = true
     } else if (entry.type === 'step_error' || entry.type === 'error') {
@@ -105,6 +110,11 @@ export class CursorDecoder {
       throw error.code === 'TRANSACTION_TIMEOUT' ? this.#stream.lose(takeoverLoss(error)) : error
     }
     return []
+  }
+
+  #reportRun(): void {
+    if (!this.#hasRun) this.#stream.dispatch({ type: 'cursorHasRun' })
+    this.#hasRun = true
   }
 
   /** Whether an entry shows that the server has run the step with which the request tests conditions. */

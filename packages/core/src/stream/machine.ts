@@ -4,7 +4,15 @@ import type { ControlStatement } from '../codec/control.ts'
 import type { ResolvedConfig } from '../config.ts'
 import type { ServerFeatures } from '../http/http.ts'
 import type { WriteLock } from '../http/write-lock.ts'
-import { type Cursor, endMessage, isUndone, needsWriteLock, type QueuedCall } from '../request/queued-call.ts'
+import {
+  type Cursor,
+  endMessage,
+  isUndone,
+  mayLock,
+  mayLockAfter,
+  needsWriteLock,
+  type QueuedCall,
+} from '../request/queued-call.ts'
 import type { CallOutcome, Loss } from '../request/sql-request.ts'
 import { classifyFailure, findRejection, IDLE_TIMEOUT_MESSAGE } from './failed-request.ts'
 import { CURSOR_IS_OPEN, ENDED, NO_TRANSACTION, NOT_RUN, type Rejection, ROLLED_BACK } from './rejection.ts'
@@ -35,13 +43,17 @@ export interface StreamClient {
 /** Maximum number of calls in one request to a `/v2` server, where each call has the conditions of all earlier ones. */
 const MAX_V2_CALLS = 32
 
-/** Whether a call of a transaction has acquired the write lock: a write that is refused the lock, or is not prepared, has not. */
+/**
+ * Whether a call of a transaction has acquired the write lock. A write that has failed has not, unless it has violated a constraint: it may
+ * have been refused the lock, or not been executed.
+ */
 function acquiredLock(call: QueuedCall, outcome?: CallOutcome): boolean {
-  if (call.scope !== 'transaction' || !needsWriteLock(call)) return false
+  const { prefix, scope, statements } = call
+  if (scope !== 'transaction' || !needsWriteLock(call)) return false
   const { error } = outcome ?? {}
-  const hasNoEffect =
-    error instanceof SqlError && error.results.length === 0 && /^SQL(?:ITE_BUSY|_)/.test(error.code)
-  return !hasNoEffect || call.prefix.some((statement) => statement.needsWriteLock)
+  if (!(error instanceof SqlError) || error.code.startsWith('SQLITE_CONSTRAINT')) return true
+  const succeeded = statements.slice(0, error.results.length)
+  return succeeded.some(mayLock) || prefix.some((statement) => statement.needsWriteLock)
 }
 
 /** Decides what a stream does. */
@@ -112,7 +124,7 @@ export class StreamMachine {
       case 'stopCursors':
         this.#stopCursors(event.rejection, event.owner)
         return this.#resume()
-      case 'cursorOpened':
+      case 'cursorHasRun':
         if (state.cursor && needsWriteLock(state.cursor)) this.#recordLock()
         return
       case 'cursorDone':
@@ -196,6 +208,7 @@ export class StreamMachine {
     state.transaction = {
       id,
       begunAt: this.#client.clock.now(),
+      mayLock: mayLockAfter(statement),
       lockedSince: null,
       lockNumber: this.#client.writeLock.acquired,
       hasWarned: false,
@@ -285,35 +298,43 @@ export class StreamMachine {
     this.#removeUndone()
     const [head] = state.queue
     const begins = head?.scope === 'transaction' && head.prefix[0]?.kind === 'begin'
-    // the calls between BEGIN and the end were removed, so nothing has to be sent
     const endsLocally = begins && head.transactionEnd
-    if (begins && !endsLocally && state.permit !== 'held' && state.transaction && needsWriteLock(head)) {
-      if (state.permit === 'none') this.#do({ type: 'acquirePermit' })
-      // the permit is not free: the event `permitQueued` led here again. The time limits of the calls do not run while they wait for it,
-      // so only their signals are watched
-      else for (const call of state.queue) this.#do({ type: 'watch', call })
-      state.permit = 'queued'
-      return
-    }
+    if (begins && !endsLocally && state.permit !== 'held' && needsWriteLock(head))
+      return this.#waitForPermit()
     // the server has not begun the transaction, so other transactions may write
     if (state.permit === 'queued' || (!head && this.#hasPendingBegin)) this.#releasePermit()
     if (!head) {
       if (!state.isOpen) this.#close()
       else if (state.transaction) state.phaseSince = this.#client.clock.now()
     } else if (endsLocally) {
+      // the calls between BEGIN and the end were removed, so nothing has to be sent
       this.#take(1)
       this.#settleCall(head, { results: [] })
       this.#proceed()
-    } else if (!head.cursor) this.#send(this.#take(this.#client.server.V2Guard ? MAX_V2_CALLS : Infinity))
-    else if (head.prefix.length > 0 || (head.isUnparsed && state.baton !== null && this.#client.server.hasV3))
-      this.#parse(head, head.cursor)
-    else {
-      this.#take(1)
-      state.phase = 'reading'
-      state.cursor = head
-      state.isCursorStopped = false
-      this.#do({ type: 'openCursor', call: head })
-    }
+    } else if (head.cursor) this.#startReading(head, head.cursor)
+    else this.#send(this.#take(this.#client.server.V2Guard ? MAX_V2_CALLS : Infinity))
+  }
+
+  /** Requests the write permit for the transaction at the head of the queue, or goes on waiting for it. */
+  #waitForPermit(): void {
+    const { state } = this
+    if (state.permit === 'none') this.#do({ type: 'acquirePermit' })
+    // the permit is not free: the event `permitQueued` led here again. The time limits of the calls do not run while they wait for it,
+    // so only their signals are watched
+    else for (const call of state.queue) this.#do({ type: 'watch', call })
+    state.permit = 'queued'
+  }
+
+  /** Opens the cursor at the head of the queue, or first sends what must be sent before it. */
+  #startReading(head: QueuedCall, cursor: Cursor): void {
+    const { state } = this
+    const mustParse = head.isUnparsed && state.baton !== null && this.#client.server.hasV3
+    if (head.prefix.length > 0 || mustParse) return this.#parse(head, cursor)
+    this.#take(1)
+    state.phase = 'reading'
+    state.cursor = head
+    state.isCursorStopped = false
+    this.#do({ type: 'openCursor', call: head })
   }
 
   /** Rejects the calls of handles that were rolled back. */
@@ -500,7 +521,7 @@ export class StreamMachine {
 
   #recordLock(): void {
     const { transaction } = this.state
-    if (!transaction || transaction.lockedSince !== null) return
+    if (!transaction?.mayLock || transaction.lockedSince !== null) return
     transaction.lockedSince = Math.floor(this.#client.clock.now())
     transaction.lockNumber = this.#client.writeLock.acquired + 1
     this.#do({ type: 'recordLock' })

@@ -256,7 +256,6 @@ export class RowReader implements Cursor {
               throw rejectionError(status, joinUrl(address, path), text, retryAfter, this.#statement.sql)
             this.#exchange = exchange ?? null
             this.#lines = lines
-            this.#stream.dispatch({ type: 'cursorOpened' })
             const [head, ...remaining] = first
             // the baton continues the stream, even if no more rows are wanted
             if (head && !head.done) await this.#decoder.read(head.value)
@@ -316,7 +315,7 @@ export class RowReader implements Cursor {
     const { outcomes: [outcome] = [] } = request.read(result, { intMode: http.config.intMode, rowids })
     if (outcome?.loss) throw this.#stream.lose(outcome.loss)
     if (!outcome?.results) throw outcome?.error
-    this.#stream.dispatch({ type: 'cursorOpened' })
+    this.#stream.dispatch({ type: 'cursorHasRun' })
     this.#allRows = outcome.results[0]?.rows ?? []
     this.#decoder.reportColumns(outcome.results[0]?.columns ?? [])
     return []

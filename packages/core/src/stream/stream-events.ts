@@ -32,8 +32,8 @@ interface Events {
   abort: { call: QueuedCall; reason: unknown }
   /** @param owner only cursors of this handle */
   stopCursors: { owner: object | undefined; rejection: Rejection }
-  /** The request of a cursor got a response. */
-  cursorOpened: {}
+  /** The statement of a cursor has run, at least up to its first row. */
+  cursorHasRun: {}
   cursorDone: {}
   lost: { loss: Loss }
   wake: {}

@@ -16,11 +16,8 @@ export const journalLayout: JournalLayout = {
 }
 
 function pending(migrations: readonly Migration[], journal: JournalRows): Migration[] {
-  const applied = new Set(
-    journal.layout === 'unnamed'
-      ? journal.rows.map((row) => findMigration(row, migrations).tag)
-      : journal.rows.map(([, , name]) => name),
-  )
+  // a row without a name is from a version before 1.0, which may also have written it into a table of 1.0
+  const applied = new Set(journal.rows.map((row) => row[2] ?? findMigration(row, migrations).tag))
   return migrations.filter(({ tag }) => !applied.has(tag))
 }
 
