@@ -100,12 +100,8 @@ export const batchPrefix = (
 /** Whether a statement may acquire the write lock, judging by its SQL. */
 export const mayLock = ({ kind }: EncodedStatement): boolean => kind !== 'read' && kind !== 'pragma'
 
-/** Whether the transaction of a BEGIN may acquire the write lock: neither a read-only nor a concurrent one does. */
-export const mayLockAfter = (begin: ControlStatement | undefined): boolean =>
-  !/^begin.+(?:conc|readonly)/i.test(begin?.sql ?? '')
-
-/** Whether a call acquires the write lock, judging by its SQL. */
+/** Whether a call acquires the write lock, judging by its SQL. A concurrent transaction does not need it. */
 export const needsWriteLock = ({ isReadOnly, options, prefix, statements }: QueuedCall): boolean =>
-  mayLockAfter(prefix[0]) &&
+  !/^begin.+conc/i.test(prefix[0]?.sql as string) &&
   (prefix.some((statement) => statement.needsWriteLock) ||
     (!isReadOnly && (options.readOnly === false || statements.length === 0 || statements.some(mayLock))))

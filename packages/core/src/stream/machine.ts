@@ -9,7 +9,6 @@ import {
   endMessage,
   isUndone,
   mayLock,
-  mayLockAfter,
   needsWriteLock,
   type QueuedCall,
 } from '../request/queued-call.ts'
@@ -208,7 +207,6 @@ export class StreamMachine {
     state.transaction = {
       id,
       begunAt: this.#client.clock.now(),
-      mayLock: mayLockAfter(statement),
       lockedSince: null,
       lockNumber: this.#client.writeLock.acquired,
       hasWarned: false,
@@ -521,7 +519,7 @@ export class StreamMachine {
 
   #recordLock(): void {
     const { transaction } = this.state
-    if (!transaction?.mayLock || transaction.lockedSince !== null) return
+    if (!transaction || transaction.lockedSince !== null) return
     transaction.lockedSince = Math.floor(this.#client.clock.now())
     transaction.lockNumber = this.#client.writeLock.acquired + 1
     this.#do({ type: 'recordLock' })

@@ -16,8 +16,6 @@ export interface TransactionState {
   /** Its id in events. */
   readonly id: number
   readonly begunAt: number
-  /** Whether it may acquire the write lock. */
-  readonly mayLock: boolean
   /** When the request that acquired the write lock got its response; time spent in the queue does not count. */
   lockedSince: number | null
   /**
