@@ -120,8 +120,7 @@ export class Service {
   }
 
   async #createInitialDatabases(databases: InitialDatabases = {}): Promise<void> {
-    // a server without databases gets one, unless its name is taken, or its group was deleted or archived
-    const needsDefault = this.databaseNames.length === 0 && this.#canCreateDefaultDatabase()
+    const needsDefault = !this.#hasDatabases() && this.#canCreateDefaultDatabase()
     for (const [name, options] of Object.entries({
       ...(needsDefault && { [DEFAULT_DATABASE]: {} }),
       ...databases,
@@ -131,6 +130,15 @@ export class Service {
     }
   }
 
+  /** Whether the operator has databases; those whose files were lost count, so that no empty one is used in their place. */
+  #hasDatabases(): boolean {
+    const { registry, operator } = this.controlPlane
+    return registry.databases.rows.some(
+      ({ organization, state }) => organization === operator.organization.id && state !== 'deleting',
+    )
+  }
+
+  /** Whether its name is free, and its group was neither deleted nor archived. */
   #canCreateDefaultDatabase(): boolean {
     const { operator, registry, addresses } = this.controlPlane
     const group = registry.findGroup(operator.organization.id, DEFAULT_GROUP)
