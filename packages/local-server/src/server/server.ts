@@ -267,7 +267,6 @@ export class LocalServer implements AsyncDisposable {
     // `getDatabase` rejects a database whose file was lost, but a snapshot can restore it
     const row = this.#service.findDatabase(database) ?? this.#service.getDatabase(database)
     await this.#snapshots.restore(row, name)
-    this.#service.parts.router.forget(row.id)
     return await this.#addressOf(database)
   }
 

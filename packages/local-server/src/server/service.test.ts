@@ -89,6 +89,27 @@ test('a server whose only database was lost gets no empty one in its place', asy
   expect([next.databaseNames, next.findDatabase('app')?.state]).toEqual([[], 'lost'])
 })
 
+test('a database keeps its counters and requested failures until it has been removed, by any caller', async () => {
+  const service = await Service.start(optionsFor(createTemporaryDirectory()))
+  onTestFinished(() => service.close())
+  const { router, controlPlane } = service.parts
+  const row = service.getDatabase('default')
+  router.failures.add(row.id, 503, { always: true })
+  await createTable(service)
+  await controlPlane.databases.change({
+    ...row,
+    configuration: { ...row.configuration, deleteProtection: true },
+  })
+  await expect(service.deleteDatabase('default')).rejects.toThrow('protected from deletion')
+  expect([router.requestCount('default'), (await createTable(service)).status]).toEqual([1, 503])
+  const forget = vi.spyOn(router, 'forget')
+  await controlPlane.databases.change(row)
+  await controlPlane.databases.remove(row)
+  await service.createDatabase('default')
+  await service.deleteDatabase('default')
+  expect(forget.mock.calls).toEqual([[row.id], [expect.any(String)]])
+})
+
 test('a closed server changes no database, and its directory stays as it is', async () => {
   const directory = createTemporaryDirectory()
   const server = await startLocalServer({ dataDirectory: directory })

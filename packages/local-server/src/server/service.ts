@@ -97,7 +97,7 @@ export class Service {
       addReplicas(controlPlane, options.replicas ?? [])
       const onNotice = (id: DatabaseId, text: string): void => router?.reportNotice(id, text)
       backend = await createBackend(options, { directory, isDurable, controlPlane, conditions, onNotice })
-      const version = await controlPlane.start(backend)
+      const version = await controlPlane.start(backend, (id) => router?.forget(id))
       router = new DatabaseRouter({ controlPlane, version, domains, access, inspector, log })
       const parts = { directory, temporary, lock, controlPlane, router, conditions, access, version }
       // lost while it started
@@ -227,9 +227,7 @@ export class Service {
   }
 
   async deleteDatabase(name: string): Promise<void> {
-    const row = this.getDatabase(name)
-    this.parts.router.forget(row.id)
-    await this.controlPlane.databases.remove(row)
+    await this.controlPlane.databases.remove(this.getDatabase(name))
   }
 
   async createToken(name: string, options: TokenOptions = {}): Promise<string> {
