@@ -239,7 +239,7 @@ export class LocalServer implements AsyncDisposable {
    * libsql-server given by URL.
    */
   async exportDatabase(name: string, file: string): Promise<void> {
-    await this.#service.controlPlane.backend.exportTo(this.#service.getDatabase(name).id, file)
+    await this.#service.exportDatabase(name, file)
   }
 
   /**

@@ -230,6 +230,10 @@ export class Service {
     await this.controlPlane.databases.remove(this.getDatabase(name))
   }
 
+  async exportDatabase(name: string, file: string): Promise<void> {
+    await this.controlPlane.backend.exportTo(this.getDatabase(name).id, file)
+  }
+
   async createToken(name: string, options: TokenOptions = {}): Promise<string> {
     checkOptions(options, TOKEN_RULES, 'createToken')
     const { authorization = 'full-access', expiration = 'never', readAttach: names = [] } = options
