@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { Harness, sql } from './platform-harness.ts'
 
@@ -35,4 +37,29 @@ test('a copy has the allowed addresses of its source', async () => {
   expect(allowed).toEqual(OTHER_ADDRESS.allowed_ips)
   await harness.configure('copy', { allowed_ips: ['127.0.0.1/32', '::1/128'] })
   expect((await sql(copy.host, token, 'SELECT a FROM t')).rows).toEqual([['7']])
+})
+
+test('a request whose connection was reset does not count as one of an allowed address', async () => {
+  const { harness, other, configure } = await createDatabases()
+  const token = await harness.tokenFor('other')
+  await configure(OTHER_ADDRESS)
+  const { host, port, pathname } = new URL(`http://${other.host}/v2/pipeline`)
+  const body = JSON.stringify({
+    requests: [{ type: 'execute', stmt: { sql: 'INSERT INTO t VALUES (8)' } }, { type: 'close' }],
+  })
+  const head = [
+    `POST ${pathname} HTTP/1.1`,
+    `host: ${host}`,
+    `authorization: Bearer ${token}`,
+    `content-length: ${body.length}`,
+  ]
+  for (let attempt = 0; attempt < 20; attempt += 1) {
+    const socket = connect(Number(port), '127.0.0.1')
+    await once(socket, 'connect')
+    socket.write(`${head.join('\r\n')}\r\n\r\n${body}`)
+    socket.resetAndDestroy()
+    await once(socket, 'close')
+  }
+  await configure(LOCAL_ADDRESSES)
+  expect((await sql(other.host, token, 'SELECT a FROM t')).rows).toEqual([['7']])
 })

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { exportFromDirectory, startLocalServer } from '@batonsql/local-server'
 import { expect, test } from 'vitest'
+import { hasSqld } from '../support/has-sqld.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { close, execute, pipeline, query } from './wire.ts'
 
@@ -96,3 +97,16 @@ test('exporting a database that a data directory does not have creates nothing i
   )
   expect(readdirSync(join(dataDirectory, 'databases'))).toEqual([])
 })
+
+test.each(['embedded', ...(hasSqld ? ['sqld' as const] : [])] as const)(
+  'a database of a directory with another organization is exported: %s',
+  async (backend) => {
+    const dataDirectory = createTemporaryDirectory()
+    const platform = { organization: 'acme' }
+    const server = await startLocalServer({ backend, dataDirectory, platform, databases: { app: {} } })
+    await server.close()
+    const file = join(dataDirectory, 'out.db')
+    await exportFromDirectory(dataDirectory, 'app', file)
+    expect(existsSync(file)).toBe(true)
+  },
+)

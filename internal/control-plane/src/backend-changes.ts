@@ -102,7 +102,8 @@ export class BackendChanges {
     revoked: RevokedAccess | null,
     work: (revoked: RevokedAccess | null) => Promise<void>,
   ): Promise<void> {
-    const access = getWidestAccess(revoked, this.#pending.get(id)?.revoked ?? null)
+    const before = this.#pending.get(id)
+    const access = getWidestAccess(revoked, before?.revoked ?? null)
     try {
       await work(access)
     } catch (error) {
@@ -110,11 +111,13 @@ export class BackendChanges {
       // the reason is logged: it may contain paths and ports of the server
       throw new ApiError(500, NOT_APPLIED_YET, 'not_applied_yet')
     }
-    this.#forget(id)
+    // another change may have failed meanwhile; it is retried
+    if (this.#pending.get(id) === before) this.#forget(id)
   }
 
-  #recordFailure(id: DatabaseId, error: unknown, revoked: RevokedAccess | null): void {
+  #recordFailure(id: DatabaseId, error: unknown, access: RevokedAccess | null): void {
     const previous = this.#pending.get(id)
+    const revoked = getWidestAccess(access, previous?.revoked ?? null)
     const text = error instanceof Error ? error.message : String(error)
     const failures = (previous?.failures ?? 0) + 1
     clearTimeout(previous?.timer)

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { KeyPair } from '@batonsql/server-common/auth'
-import type { DatabaseBackend } from '@batonsql/server-common/backend'
+import type { DatabaseBackend, DatabaseId } from '@batonsql/server-common/backend'
 import { Addresses } from './addresses.ts'
 import { AuditLog } from './audit-log.ts'
 import { getOrCreateKey, type OperatorAccount, openOperatorAccount, PLATFORM_KEY } from './bootstrap.ts'
@@ -80,14 +80,21 @@ export class ControlPlane {
     }
   }
 
-  /** Starts the back end, and finishes changes that a crash interrupted. @returns the version of the back end */
-  async start(backend: DatabaseBackend): Promise<string> {
+  /**
+   * Starts the back end, and finishes changes that a crash interrupted.
+   * @param onRemoval called after the back end has removed a database
+   * @returns the version of the back end
+   */
+  async start(backend: DatabaseBackend, onRemoval: (id: DatabaseId) => void = () => {}): Promise<string> {
     const usage = new Usage(this.registry, backend)
     const databases = new Databases({
       registry: this.registry,
       backend,
       beforeRemoval: (row) => usage.sample([row]),
-      onRemoval: ({ id }) => snapshots.removeAll(id),
+      onRemoval: async ({ id }) => {
+        onRemoval(id)
+        await snapshots.removeAll(id)
+      },
     })
     const folder = join(this.#directory, 'snapshots')
     const snapshots = new Snapshots({ registry: this.registry, backend, databases, folder })

@@ -229,6 +229,23 @@ describe('changes that the back end fails to apply', () => {
     expect(revokedIds).toEqual([row.id])
   })
 
+  test.each([
+    ['succeeds', 1],
+    ['fails', 2],
+  ])('a failed rotation closes streams later if the change that is waiting %s', async (_, failures) => {
+    const revokedIds: DatabaseId[] = []
+    Object.assign(backend, { revokeAccess: async (id: DatabaseId) => void revokedIds.push(id) })
+    const row = await create('a')
+    const applySettings = vi.spyOn(backend, 'applySettings')
+    for (let count = 0; count < failures; count += 1)
+      applySettings.mockRejectedValueOnce(new Error('the disk is full'))
+    const changes = [databases.apply(row.id, { revoked: 'all' }), databases.change(row)]
+    const outcomes = await Promise.allSettled(changes)
+    expect(outcomes.filter(({ status }) => status === 'rejected')).toHaveLength(failures)
+    await vi.advanceTimersByTimeAsync(120_000)
+    expect([pending(), revokedIds]).toEqual([[], [row.id]])
+  })
+
   test('finishes a failed removal later; until then, the database is not found', async () => {
     const row = await create('a')
     const repair = breakBackend('remove')

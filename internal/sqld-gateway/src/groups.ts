@@ -150,7 +150,8 @@ export class SqldGroups implements DatabaseBackend {
     const group = this.#getGroup(id)
     const entry = this.#getEntry(group)
     entry.pending.set(id, settings)
-    if (entry.server !== null) return await applyPending(await entry.server, entry, id)
+    if (entry.server !== null && !(await applyPending(await entry.server, entry, id))) return false
+    // a server that was starting has already taken the settings, even those of a missing database
     return hasDatabaseFile(join(this.#getFolder(group), DATABASES, id, 'data'))
   }
 
@@ -341,7 +342,7 @@ export class SqldGroups implements DatabaseBackend {
   }
 }
 
-/** Applies the pending settings of a database. @returns false if the server does not have the database */
+/** Applies the pending settings of a database, if any. @returns false if the server does not have the database */
 async function applyPending(server: SqldBackend, { pending }: GroupEntry, id: DatabaseId): Promise<boolean> {
   const settings = pending.get(id)
   if (settings === undefined) return true

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { ApiTokens, getOrCreateKey, PLATFORM_KEY, REGISTRY_FILE, Registry } from '@batonsql/control-plane'
 import { DirectoryLock } from '@batonsql/server-common/base'
 import { addUser, type NewPlatformUser } from './local-platform.ts'
-import { startLocalServer } from './server.ts'
+import { ServerLog } from './server-log.ts'
+import { Service } from './service.ts'
 
 /**
  * Exports a database from the data directory of a stopped server to a new SQLite file. Rejects if a server is using the
@@ -13,15 +14,22 @@ export async function exportFromDirectory(directory: string, name: string, file:
   checkDirectory(directory)
   const registry = await Registry.open(directory)
   const backend = registry.getSetting('backend') === 'sqld' ? 'sqld' : 'embedded'
-  const exists = registry.databases.rows.some((row) => row.name === name)
+  const organization = registry.organizations.get(registry.getSetting('home') ?? '')
+  const exists = organization !== undefined && registry.findDatabase(organization.id, name) !== undefined
   registry.close()
   // checked first, because a server that has no databases creates one
   if (!exists) throw new Error(`database "${name}" does not exist`)
-  const server = await startLocalServer({ dataDirectory: directory, backend })
+  const service = await Service.start({
+    dataDirectory: directory,
+    backend,
+    platform: { organization: organization.slug },
+    listenHost: '127.0.0.1',
+    log: new ServerLog('none'),
+  })
   try {
-    await server.exportDatabase(name, file)
+    await service.exportDatabase(name, file)
   } finally {
-    await server.close()
+    await service.close()
   }
 }
 

@@ -114,7 +114,7 @@ export class DatabaseRouter {
     else console.error(`${fields.database}: ${text}`)
   }
 
-  /** Discards the counters of a removed database. */
+  /** Discards the counters and the requested failures of a removed database. */
   forget(id: DatabaseId): void {
     this.#counts.delete(id)
     this.#faults.delete(id)

@@ -10,6 +10,9 @@ export async function serve(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
 ): Promise<void> {
+  const { remoteAddress } = incoming.socket
+  // the client has already reset the connection; a request without an address would count as one of this process
+  if (remoteAddress === undefined) return void outgoing.destroy()
   const controller = new AbortController()
   outgoing.once('close', () => {
     if (!outgoing.writableFinished) controller.abort()
@@ -24,7 +27,7 @@ export async function serve(
             method: incoming.method ?? 'GET',
             headers: incoming.headers,
             body: incoming,
-            remoteAddress: incoming.socket.remoteAddress,
+            remoteAddress,
             controller,
           })
     await respond(outgoing, response, incoming.method === 'HEAD')

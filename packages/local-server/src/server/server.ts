@@ -239,7 +239,7 @@ export class LocalServer implements AsyncDisposable {
    * libsql-server given by URL.
    */
   async exportDatabase(name: string, file: string): Promise<void> {
-    await this.#service.controlPlane.backend.exportTo(this.#service.getDatabase(name).id, file)
+    await this.#service.exportDatabase(name, file)
   }
 
   /**
@@ -267,7 +267,6 @@ export class LocalServer implements AsyncDisposable {
     // `getDatabase` rejects a database whose file was lost, but a snapshot can restore it
     const row = this.#service.findDatabase(database) ?? this.#service.getDatabase(database)
     await this.#snapshots.restore(row, name)
-    this.#service.parts.router.forget(row.id)
     return await this.#addressOf(database)
   }
 

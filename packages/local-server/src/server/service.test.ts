@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -72,6 +72,42 @@ test('reports a full disk once per database, but not a value with that text or a
   const failing = 'default: a statement failed because the disk could not be read or written (SQLITE_IOERR)'
   expect(await linesAfter(both)).toEqual([line, failing])
   expect(await linesAfter(both)).toEqual([line, failing])
+})
+
+test('a server whose only database was lost gets no empty one in its place', async () => {
+  const directory = createTemporaryDirectory()
+  const service = await Service.start(optionsFor(directory))
+  await service.createDatabase('app')
+  await service.deleteDatabase('default')
+  const { id: lostId } = service.getDatabase('app')
+  await service.close()
+  rmSync(join(directory, 'databases', lostId), { recursive: true })
+  const consoleError = vi.spyOn(console, 'error').mockReturnValue()
+  onTestFinished(() => consoleError.mockRestore())
+  const next = await Service.start(optionsFor(directory))
+  onTestFinished(() => next.close())
+  expect([next.databaseNames, next.findDatabase('app')?.state]).toEqual([[], 'lost'])
+})
+
+test('a database keeps its counters and requested failures until it has been removed, by any caller', async () => {
+  const service = await Service.start(optionsFor(createTemporaryDirectory()))
+  onTestFinished(() => service.close())
+  const { router, controlPlane } = service.parts
+  const row = service.getDatabase('default')
+  router.failures.add(row.id, 503, { always: true })
+  await createTable(service)
+  await controlPlane.databases.change({
+    ...row,
+    configuration: { ...row.configuration, deleteProtection: true },
+  })
+  await expect(service.deleteDatabase('default')).rejects.toThrow('protected from deletion')
+  expect([router.requestCount('default'), (await createTable(service)).status]).toEqual([1, 503])
+  const forget = vi.spyOn(router, 'forget')
+  await controlPlane.databases.change(row)
+  await controlPlane.databases.remove(row)
+  await service.createDatabase('default')
+  await service.deleteDatabase('default')
+  expect(forget.mock.calls).toEqual([[row.id], [expect.any(String)]])
 })
 
 test('a closed server changes no database, and its directory stays as it is', async () => {

@@ -97,7 +97,7 @@ export class Service {
       addReplicas(controlPlane, options.replicas ?? [])
       const onNotice = (id: DatabaseId, text: string): void => router?.reportNotice(id, text)
       backend = await createBackend(options, { directory, isDurable, controlPlane, conditions, onNotice })
-      const version = await controlPlane.start(backend)
+      const version = await controlPlane.start(backend, (id) => router?.forget(id))
       router = new DatabaseRouter({ controlPlane, version, domains, access, inspector, log })
       const parts = { directory, temporary, lock, controlPlane, router, conditions, access, version }
       // lost while it started
@@ -120,8 +120,7 @@ export class Service {
   }
 
   async #createInitialDatabases(databases: InitialDatabases = {}): Promise<void> {
-    // a server without databases gets one, unless its name is taken, or its group was deleted or archived
-    const needsDefault = this.databaseNames.length === 0 && this.#canCreateDefaultDatabase()
+    const needsDefault = !this.#hasDatabases() && this.#canCreateDefaultDatabase()
     for (const [name, options] of Object.entries({
       ...(needsDefault && { [DEFAULT_DATABASE]: {} }),
       ...databases,
@@ -131,6 +130,15 @@ export class Service {
     }
   }
 
+  /** Whether the operator has databases; those whose files were lost count, so that no empty one is used in their place. */
+  #hasDatabases(): boolean {
+    const { registry, operator } = this.controlPlane
+    return registry.databases.rows.some(
+      ({ organization, state }) => organization === operator.organization.id && state !== 'deleting',
+    )
+  }
+
+  /** Whether its name is free, and its group was neither deleted nor archived. */
   #canCreateDefaultDatabase(): boolean {
     const { operator, registry, addresses } = this.controlPlane
     const group = registry.findGroup(operator.organization.id, DEFAULT_GROUP)
@@ -219,9 +227,11 @@ export class Service {
   }
 
   async deleteDatabase(name: string): Promise<void> {
-    const row = this.getDatabase(name)
-    this.parts.router.forget(row.id)
-    await this.controlPlane.databases.remove(row)
+    await this.controlPlane.databases.remove(this.getDatabase(name))
+  }
+
+  async exportDatabase(name: string, file: string): Promise<void> {
+    await this.controlPlane.backend.exportTo(this.getDatabase(name).id, file)
   }
 
   async createToken(name: string, options: TokenOptions = {}): Promise<string> {

@@ -205,3 +205,29 @@ test('a removed database has no streams to close and no usage, and requests for 
     status: 404,
   })
 })
+
+test.skipIf(!hasSqld)(
+  'a missing database is noticed while the server of its group starts, but not an unused one',
+  async () => {
+    const [unused, missing, group] = [newDatabaseId(), newDatabaseId(), newDatabaseId()]
+    await using groups = new SqldGroups({
+      directory: createTemporaryDirectory(),
+      isOpen: true,
+      controlKey: newKeyPair(),
+      sqldPath: undefined,
+      findGroup: () => group,
+      hasGroup: () => true,
+      getReplicaLocations: () => [],
+      conditions: new ReplicaConditions(),
+      onNotice: () => {},
+    })
+    // the server starts for the creation, and then applies the settings
+    const [, exists] = await Promise.all([
+      groups.create(unused, { type: 'empty' }, DEFAULT_SETTINGS),
+      groups.applySettings(missing, DEFAULT_SETTINGS),
+    ])
+    expect(exists).toBe(false)
+    expect(await groups.applySettings(missing, DEFAULT_SETTINGS)).toBe(false)
+    expect(await groups.applySettings(unused, DEFAULT_SETTINGS)).toBe(true)
+  },
+)

@@ -130,6 +130,28 @@ test('if a migration fails in a child after its dry run, the job has the error o
   expect(databases.begunSteps).toEqual(['dry run kid', 'run kid'])
 })
 
+test.each(STEPS)(
+  'a migration that is interrupted by a shutdown is finished at the next start: %s',
+  async (lastStep) => {
+    const { directory, databases, migrations } = await createFamilies()
+    const migration = migrations.migrate(PARENT, '')
+    for (const step of STEPS.slice(0, STEPS.indexOf(lastStep))) databases.end(step)
+    await databases.waitFor(lastStep)
+    migrations.close()
+    databases.end(lastStep, 'the database was closed')
+    expect(await migration).toContain('resumed at the next start')
+    const reopenedStore = new SchemaStore(directory)
+    await reopenedStore.load()
+    const reopenedDatabases = new ManualDatabases()
+    for (const step of STEPS) reopenedDatabases.end(step)
+    new SchemaMigrations(reopenedStore, reopenedDatabases).resume()
+    await expect
+      .poll(() => reopenedStore.getJobs(PARENT))
+      .toMatchObject([{ status: 'RunSuccess', error: null }])
+    expect(reopenedDatabases.begunSteps).toEqual(STEPS.slice(STEPS.indexOf(lastStep)))
+  },
+)
+
 test('after a restart, the children of all interrupted migrations are blocked until their migrations end', async () => {
   const { directory, store } = await createFamilies()
   await store.addJob(PARENT, '')

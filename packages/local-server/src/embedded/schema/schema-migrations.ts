@@ -2,6 +2,7 @@ import type { DatabaseId } from '@batonsql/server-common/backend'
 import type { Job, SchemaStore, Task } from './schema-store.ts'
 
 const CONCURRENT_TASKS = 10
+const CLOSED = 'the server was closed; the migration is resumed at the next start'
 
 /** Operations on databases that migrations need. */
 export interface MigrationHost {
@@ -129,9 +130,10 @@ export class SchemaMigrations {
         await this.#store.save()
       },
     )
-    if (this.#isClosed) return 'the server was closed; the migration is resumed at the next start'
+    if (this.#isClosed) return CLOSED
     if (job.error === null) {
       const error = await this.#host.run(job.schema, job, false)
+      if (error !== null && this.#isClosed) return CLOSED
       if (error !== null) job.error = `the schema database failed after its children: ${error}`
     }
     job.status = job.error === null ? 'RunSuccess' : 'RunFailure'
