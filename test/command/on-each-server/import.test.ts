@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createClient } from '@batonsql/core'
+import { createClient, executeMultiple } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, expect, inject, onTestFinished, test } from 'vitest'
 import {
@@ -167,6 +167,29 @@ test('--skip-bad-rows skips rows that the database rejects, but none if writes a
   expect(errors).toMatch(/^skipped line 3: .*not 2\nskipped line 4: .*CHECK.*\nskipped line 5: .*JSON/)
   expect(code).toBe(0)
   expect((await db.execute('select id from item')).rows).toEqual([{ id: 1 }])
+})
+
+test.each([
+  [/no such table: .*audit/, 'drop table audit'],
+  [
+    /no such function: nope/,
+    'create trigger other after insert on person begin insert into audit values (nope()); end',
+  ],
+  [/foreign key mismatch/, 'create table pet (a); alter table person add pet references pet (a)'],
+])('--skip-bad-rows skips no row if no row can be inserted: %s', async (problem, change) => {
+  const { db, baton, select } = await openDatabase()
+  await executeMultiple(
+    db,
+    `create table person (name); create table audit (name);
+    create trigger log after insert on person begin insert into audit values (new.name); end`,
+  )
+  const file = await writeCsv('person.csv', 'name\nAda\nBob\n')
+  expect((await baton(['import', file])).code).toBe(0)
+  await executeMultiple(db, change)
+  const { code, output, errors } = await baton(['import', file, '--skip-bad-rows'])
+  expect([code, output, errors]).toEqual([1, '', expect.stringMatching(problem)])
+  expect(errors).not.toContain('skipped')
+  expect(await select('select count(*) from person')).toEqual([[2n]])
 })
 
 test('an existing table keeps its types: values that it would change are bad rows', async () => {

@@ -188,6 +188,9 @@ export class RowLoader {
     const problems: string[] = []
     await this.#db.transaction(async (tx) => {
       for (const statement of before) await tx.execute(statement)
+      // a statement that cannot be prepared, as when a trigger needs a missing table, says nothing about any row
+      const { sql, args } = this.#insert(chunk.records.slice(0, 1))
+      await tx.execute(`explain query plan ${sql}`, args)
       for (let index = 0; index < chunk.records.length; ) {
         const failure = await this.#insertFrom(tx, chunk.records, index)
         if (failure === null) break
@@ -261,7 +264,7 @@ export class RowLoader {
     return inserts
   }
 
-  #insert(records: readonly CsvRecord[]): InStatement {
+  #insert(records: readonly CsvRecord[]): Exclude<InStatement, string> {
     const { scan, target } = this.#options
     const { columns } = scan
     const names = columns.map(({ name }) => quoteName(name)).join(', ')
