@@ -114,12 +114,9 @@ function compareColumns(name: string, table: TableState, newTable: TableState, f
 
 function findDamage(before: DatabaseState, after: DatabaseState): string[] {
   const damage = after.corruptions.filter((line) => !before.corruptions.includes(line))
-  return after.brokenReferences > before.brokenReferences
-    ? [
-        `${after.brokenReferences - before.brokenReferences} rows now refer to rows that do not exist`,
-        ...damage,
-      ]
-    : damage
+  // if a number is unknown, so is the difference
+  const broken = (after.brokenReferences ?? 0) - (before.brokenReferences ?? Infinity)
+  return broken > 0 ? [`${broken} rows now refer to rows that do not exist`, ...damage] : damage
 }
 
 /**

@@ -27,8 +27,8 @@ export interface DatabaseState {
   /** The SQL of each table, index, view and trigger, by `type name`. */
   readonly schema: ReadonlyMap<string, string>
   readonly tables: ReadonlyMap<string, TableState>
-  /** Rows that refer to a row that does not exist. */
-  readonly brokenReferences: number
+  /** Rows that refer to a row that does not exist; null if a foreign key cannot be checked. */
+  readonly brokenReferences: number | null
   /** Lines of `pragma integrity_check`, and the error of a foreign key that cannot be checked; none if all is well. */
   readonly corruptions: readonly string[]
 }
@@ -88,13 +88,15 @@ export async function measureDatabase(db: Client): Promise<DatabaseState> {
 }
 
 /** Checks foreign keys. If one refers to columns that are not unique, SQLite checks none, and its error is returned. */
-async function checkReferences(db: Client): Promise<{ brokenReferences: number; mismatches: string[] }> {
+async function checkReferences(
+  db: Client,
+): Promise<{ brokenReferences: number | null; mismatches: string[] }> {
   try {
     const { rows } = await db.execute('select count(*) from pragma_foreign_key_check', [], OPTIONS)
     return { brokenReferences: Number(rows[0]?.[0]), mismatches: [] }
   } catch (error) {
     if (!(error instanceof SqlError)) throw error
-    return { brokenReferences: 0, mismatches: [error.message.replace(/^SQLite error: /, '')] }
+    return { brokenReferences: null, mismatches: [error.message.replace(/^SQLite error: /, '')] }
   }
 }
 
