@@ -15,6 +15,7 @@ beforeAll(async () => {
   await db.batch([
     'create table pet (id integer primary key, name text not null, "__proto__" blob)',
     'create index pet_by_name on pet (name)',
+    'create trigger pet_log after insert on PET begin select new.id; end',
     'create view names as select name from pet',
     'create view broken as select * from missing',
     "insert into pet values (9007199254740993, 'Rex', x'00ff'), (2, 'Mia', null)",
@@ -34,7 +35,7 @@ test('shows the columns, and the statements that created tables, indexes and vie
         'pet',
         'table',
         'id INTEGER, name TEXT, __proto__ BLOB',
-        'CREATE TABLE pet (id integer primary key, name text not null, "__proto__" blob);\nCREATE INDEX pet_by_name on pet (name)',
+        'CREATE TABLE pet (id integer primary key, name text not null, "__proto__" blob);\nCREATE INDEX pet_by_name on pet (name);\nCREATE TRIGGER pet_log after insert on PET begin select new.id; end',
       ],
     ],
   })

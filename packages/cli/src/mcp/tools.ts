@@ -21,7 +21,7 @@ export interface ToolContext {
 const SCHEMA = `select m.name as "table", m.type,
     case m.type when 'table' then (select group_concat(trim(name || ' ' || type), ', ') from pragma_table_xinfo(m.name)) end
       as columns,
-    (select group_concat(sql, ';' || char(10)) from sqlite_schema where tbl_name = m.name) as statements
+    (select group_concat(sql, ';' || char(10)) from sqlite_schema where tbl_name = m.name collate nocase) as statements
   from sqlite_schema as m
   where m.type in ('table', 'view') and m.name not like 'sqlite\\_%' escape '\\' and m.name not like 'libsql\\_%' escape '\\'
     and (?1 is null or m.name = ?1 collate nocase)
