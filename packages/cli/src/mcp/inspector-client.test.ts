@@ -1,5 +1,7 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { startLocalServer } from '@batonsql/local-server'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { InspectorClient } from './inspector-client.ts'
 
 test.each(['localhost', '127.0.0.1', 'app.localhost', 'a.b.localhost'])(
@@ -16,3 +18,29 @@ test.each(['https://localhost', 'http://localhost.example', 'http://notlocalhost
   'does not connect to %s',
   (url) => expect(InspectorClient.forUrl(url)).toBeNull(),
 )
+
+test('begins anew if it has missed events, because they may have contained responses', async () => {
+  const request = {
+    type: 'request',
+    at: 1,
+    database: 'app',
+    stream: 1,
+    statements: [{ effects: ['begin-write'] }],
+  }
+  let send = (..._events: readonly object[]): unknown => null
+  const server = createServer((_request, response) => {
+    send = (...events) => response.write(`data: ${JSON.stringify(events)}\n\n`)
+    send({ type: 'hello' }, { ...request, n: 1 })
+  }).listen(0, '127.0.0.1')
+  onTestFinished(() => server.close().closeAllConnections())
+  await expect.poll(() => server.listening).toBe(true)
+  const client = InspectorClient.forUrl(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  const numbers = () => [...(client?.read().model.requests.keys() ?? [])]
+  await expect.poll(numbers).toEqual([1])
+  vi.spyOn(Date, 'now').mockReturnValue(9e12)
+  onTestFinished(() => void vi.restoreAllMocks())
+  send({ type: 'missed', count: 1 }, { ...request, n: 3 })
+  await expect.poll(numbers).toEqual([3])
+  expect(client?.read().since).toBe(9e12)
+  client?.close()
+})

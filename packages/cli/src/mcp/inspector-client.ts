@@ -61,7 +61,6 @@ export class InspectorClient {
       await body?.cancel()
       return `the server returned HTTP ${status} (\`baton dev\` has an inspector, but not with --auth, --platform-port or --no-inspector)`
     }
-    this.#since = Date.now()
     for await (const line of readLines(body)) {
       if (line.startsWith('data: ')) this.#applyEvents(JSON.parse(line.slice('data: '.length)))
       this.#problem = null
@@ -71,8 +70,11 @@ export class InspectorClient {
 
   #applyEvents(events: readonly { readonly type: string }[]): void {
     for (const event of events) {
-      if (event.type === 'hello') this.#model = new WireModel()
-      else if (event.type === 'request') this.#model.begin(event as never)
+      if (event.type === 'hello' || event.type === 'missed') {
+        // without the missed events, a request might seem to wait for ever
+        this.#model = new WireModel()
+        this.#since = Date.now()
+      } else if (event.type === 'request') this.#model.begin(event as never)
       else if (event.type === 'response') this.#model.end(event as never)
     }
   }
