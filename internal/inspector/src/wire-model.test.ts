@@ -81,6 +81,23 @@ test('a transaction whose BEGIN was rejected holds no lock, even if a later stat
   expect([model.spans, model.holders.size, model.findWaiters('app')]).toEqual([[], 0, []])
 })
 
+test('a transaction whose first write violates a constraint holds the write lock, unless that ended it', () => {
+  const model = new WireModel()
+  const outcomes = [{ code: 'SQLITE_CONSTRAINT_UNIQUE', message: '' }]
+  model.begin(request(1, 1, statement('begin')))
+  model.end(response(1))
+  model.begin(request(2, 1, statement('write')))
+  model.end(response(2, { outcomes: [{ code: 'SQLITE_ERROR', message: '' }] }))
+  expect(model.holders.size).toBe(0)
+  model.begin(request(3, 1, statement('write')))
+  model.end(response(3, { outcomes }))
+  model.begin(request(4, 2, statement('write')))
+  expect([model.holders.get('app')?.stream, model.findWaiters('app').map(({ n }) => n)]).toEqual([1, [4]])
+  model.begin(request(5, 1, statement('write')))
+  model.end(response(5, { outcomes, isAutocommit: true }))
+  expect(model.holders.size).toBe(0)
+})
+
 test('the last 1,000 requests are kept, and those without a response', () => {
   const model = new WireModel()
   model.begin(request(1, 1, statement('begin-write')))

@@ -1,7 +1,8 @@
 import { createClient } from '@batonsql/core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startLocalServer } from '@batonsql/local-server'
+import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest'
 import { openTestServer } from '../../support/test-server.ts'
-import { startAgent } from '../mcp-agent.ts'
+import { connectAgent, startAgent } from '../mcp-agent.ts'
 
 const server = await openTestServer()
 const { url, authToken, config } = await server.createDatabase()
@@ -176,4 +177,25 @@ test('reports invalid input, unknown tables and syntax errors as results, and ke
   expect((await agent.call('query', { sql: 'select selec' })).error).toContain('selec')
   expect((await agent.call('query', { sql: '' })).error).toMatch(/statement/)
   expect((await agent.call('query', { sql: 'select 1 as one' })).value.rows).toEqual([[1]])
+})
+
+test('a transaction whose first write violated a constraint is shown as the holder of the write lock', async () => {
+  await using local = await startLocalServer({
+    backend: inject('target') === 'sqld' ? 'sqld' : 'embedded',
+    inspector: true,
+  })
+  const { client, call } = await connectAgent([local.url])
+  onTestFinished(() => client.close())
+  await using localDb = createClient({ url: local.url })
+  await expect.poll(async () => (await call('recent_requests')).error).toBeUndefined()
+  await localDb.execute('create table one (id integer check (id = 1))')
+  await localDb.transaction(
+    async (tx) => {
+      await expect(tx.execute('insert into one values (2)')).rejects.toThrow('CHECK')
+      await expect
+        .poll(async () => (await call('recent_requests')).value.writeLocks)
+        .toEqual([expect.objectContaining({ database: 'default', state: 'open' })])
+    },
+    { mode: 'deferred' },
+  )
 })

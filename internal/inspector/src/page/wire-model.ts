@@ -118,8 +118,8 @@ export class WireModel {
   begin(event: RequestEvent): void {
     const { n, at, database, method, path, stream: number, bytes, statements, more } = event
     const stream = number === null ? null : this.#getStream(number, database, at)
-    if (stream !== null && stream.span === null && listEffects(statements).some(isBegin))
-      stream.span = this.openSpan(database, stream.number, at)
+    if (stream !== null && listEffects(statements).some(isBegin))
+      stream.span ??= this.openSpan(database, stream.number, at)
     const span = stream?.span ?? null
     if (span !== null) span.roundTrips += 1
     this.add(newRequest({ n, at, database, method, path, stream: number, bytes, statements, more, span }))
@@ -203,8 +203,11 @@ export class WireModel {
     let hasBegun = request.span !== null && request.span.begin < request.at
     for (const [index, { effects }] of request.statements.entries()) {
       const outcome = outcomes.length === 0 ? 'ok' : outcomes[index]
-      if (typeof outcome === 'object' && outcome.code === 'TRANSACTION_TIMEOUT')
-        this.#endTransaction(stream, 'lost', at)
+      const code = typeof outcome === 'object' ? outcome.code : ''
+      if (code === 'TRANSACTION_TIMEOUT') this.#endTransaction(stream, 'lost', at)
+      // a constraint is checked while the lock is held, and its violation does not release it
+      if (code.startsWith('SQLITE_CONSTRAINT') && effects.includes('write'))
+        this.#assignLock(request, stream.span, at)
       if (outcome !== 'ok') continue
       for (const effect of effects) {
         hasBegun ||= isBegin(effect)
@@ -227,7 +230,7 @@ export class WireModel {
   #assignLock(request: WireRequest, span: Span | null, at: number): void {
     const { database, at: requestedAt } = request
     const holder = this.holders.get(database)
-    if (holder === span && span !== null) return
+    if (holder === span) return
     const isResponding = holder !== undefined && (this.streams.get(holder.stream)?.inFlight ?? 0) > 0
     // a holder with a request in flight is closed by its response, which contains more information
     if (holder !== undefined && !isResponding) this.closeSpan(holder, 'lost', at)
@@ -246,9 +249,8 @@ export class WireModel {
   /** Removes a requested transaction that did not begin. */
   #removeTransaction(stream: Stream, request: WireRequest): void {
     if (stream.span === null) return
-    this.closeSpan(stream.span, 'rolled back', request.at)
     this.spans = this.spans.filter((span) => span !== stream.span)
-    stream.span = null
+    this.#endTransaction(stream, 'rolled back', request.at)
     request.span = null
   }
 
