@@ -70,9 +70,10 @@ export async function restoreDump(
 }
 
 /** Codes of errors that may not recur. */
-const TRANSIENT = /^(?:SQLITE_(?:BUSY|FULL|NOMEM|IOERR)|TRANSACTION_|BLOCKED)/
+const TRANSIENT = /^(?:SQLITE_(?:BUSY|FULL|NOMEM|IOERR|INTERRUPT|LOCKED)|TRANSACTION_|BLOCKED|PROXY_ERROR)/
 
-function getRemedy({ cause }: RestoreError): string {
+/** Says what to do after a restore has stopped. */
+export function getRemedy({ cause }: RestoreError): string {
   return cause instanceof SqlError && !TRANSIENT.test(cause.code)
     ? 'It would fail again: correct the file, and restore it into an empty database.'
     : 'Run the same command with --resume to continue.'
