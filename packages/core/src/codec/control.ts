@@ -7,8 +7,9 @@ export const TRANSACTION_MODES = ['immediate', 'deferred', 'readonly', 'concurre
 
 /**
  * When a transaction acquires the write lock: `immediate` (default) at its beginning, `deferred` with the first write (which
- * fails with SQLITE_BUSY if another client wrote in between), `readonly` never. `concurrent`, for Turso's engine only, writes without
- * the lock, and fails with SQLITE_BUSY if another transaction changed the same rows.
+ * fails with SQLITE_BUSY if another client wrote in between), `readonly` like `deferred`: it declares that the transaction only
+ * reads, but servers do not reject its writes. `concurrent`, for Turso's engine only, writes without the lock, and fails with
+ * SQLITE_BUSY if another transaction changed the same rows.
  */
 export type TransactionMode = (typeof TRANSACTION_MODES)[number]
 
