@@ -42,14 +42,12 @@ export class BatonConnection implements DatabaseConnection {
   #migrations: RunningMigrations | null = null
   /** The executor of queries in an optimistic transaction: the executor of its reads, or of its writes. Otherwise null. */
   #optimisticTarget: Executor | null = null
-  /**
-   * The loop that reads the rows of a stream, if any.
-   * @internal
-   */
-  rowLoop: RowLoop | null = null
+  /** @internal */
+  readonly rowLoop: RowLoop
 
   constructor(client: Client) {
     this.#client = client
+    this.rowLoop = new RowLoop(client.requestTimeoutMs)
   }
 
   /**
@@ -108,25 +106,22 @@ export class BatonConnection implements DatabaseConnection {
       signal: options?.signal,
     })
     transaction?.startReading()
-    const loop = new RowLoop(this.#client.requestTimeoutMs)
-    this.rowLoop = loop
     let rows: R[] = []
     try {
       for await (const row of source) {
         if (rows.push(row) < chunkSize) continue
-        loop.startBody()
+        this.rowLoop.startBody()
         yield { rows }
-        loop.endBody()
+        this.rowLoop.endBody()
         rows = []
       }
-      loop.startBody()
+      this.rowLoop.startBody()
       if (rows.length > 0) yield { rows }
     } catch (error) {
       if (options?.signal?.aborted) return
       throw error
     } finally {
-      loop.endBody()
-      this.rowLoop = null
+      this.rowLoop.endBody()
       void transaction?.stopReading()
     }
   }

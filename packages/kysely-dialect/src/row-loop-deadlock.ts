@@ -19,24 +19,28 @@ export function installDeadlockDetection(): void {
     this: SingleConnectionProvider,
     consumer: (connection: DatabaseConnection) => Promise<T>,
   ): Promise<T> {
+    let isWaiting = true
     let isRejected = false
+    let cancel = (): void => {}
     const run = async (connection: DatabaseConnection): Promise<T> => {
+      isWaiting = false
+      cancel()
       if (connection instanceof BatonConnection) connections.set(this, connection)
       // a rejected query must not run later
       if (isRejected) throw deadlockError()
       return await consumer(connection)
     }
     const result = provideConnection.call(this, run) as Promise<T>
-    const loop = connections.get(this)?.rowLoop
+    // if no other query has the connection, `run` was called at once
+    const loop = isWaiting ? connections.get(this)?.rowLoop : undefined
     if (!loop) return await result
-    let cancel = (): void => {}
     const timeout = new Promise<never>((_, reject) => {
       cancel = loop.limitWait(() => {
         isRejected = true
         reject(deadlockError())
       })
     })
-    return await Promise.race([result, timeout]).finally(cancel)
+    return await Promise.race([result, timeout])
   }
 }
 

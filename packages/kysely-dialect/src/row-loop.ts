@@ -1,6 +1,6 @@
 /**
- * A loop over the rows of `stream()`. While its body runs, no more rows are requested: if a query that waits for the same connection is
- * awaited there, each waits for the other.
+ * The loop over the rows of `stream()` that has a connection, if any. While its body runs, no more rows are requested: if a query that
+ * waits for the same connection is awaited there, each waits for the other.
  */
 export class RowLoop {
   readonly #timeoutMs: number

@@ -1,7 +1,7 @@
 import { createClient } from '@batonsql/core'
 import { BatonDialect } from '@batonsql/kysely-dialect'
 import { Kysely, SingleConnectionProvider, sql } from 'kysely'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { openTestServer } from '../../support/test-server.ts'
 
 interface Database {
@@ -65,8 +65,16 @@ test('errors are thrown from the loop', async () => {
 })
 
 describe('a query that waits for the rows of a loop', () => {
-  afterEach(() => {
+  // the server's own time limits are longer
+  let withTimeLimit: Kysely<Database>
+  beforeEach(() => {
+    withTimeLimit = new Kysely({
+      dialect: new BatonDialect({ ...database.config, requestTimeoutMs: 1_000 }),
+    })
+  })
+  afterEach(async () => {
     vi.useRealTimers()
+    await withTimeLimit.destroy()
   })
   const READERS = [
     ['a transaction', (run: Run) => db.transaction().execute(run)],
@@ -116,11 +124,43 @@ describe('a query that waits for the rows of a loop', () => {
     expect(await db.selectFrom('measurement').selectAll().where('name', '=', 'lost').execute()).toEqual([])
   })
 
+  test('is rejected if it was issued while the loop waited for its first row', async () => {
+    await withTimeLimit.transaction().execute(async (trx) => {
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+      const loop = trx.selectFrom('measurement').select('id').stream(1)[Symbol.asyncIterator]()
+      const firstRow = loop.next()
+      const waiting = trx.updateTable('measurement').set({ name: 'lost' }).execute()
+      const rejection = expect(waiting).rejects.toThrow(/waits for a loop over stream/)
+      expect((await firstRow).done).toBe(false)
+      vi.advanceTimersByTime(1_000)
+      await rejection
+      vi.useRealTimers()
+      await loop.return?.()
+    })
+    expect(await db.selectFrom('measurement').selectAll().where('name', '=', 'lost').execute()).toEqual([])
+  })
+
+  test('is not limited by its own loop, which ran after another', async () => {
+    const rowsOf = (trx: Kysely<Database>) =>
+      trx.selectFrom('measurement').select('id').where('id', '<', 3).stream(1)[Symbol.asyncIterator]()
+    await withTimeLimit.transaction().execute(async (trx) => {
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+      const loops = [rowsOf(trx), rowsOf(trx)] as const
+      const firstRows = loops.map((loop) => loop.next())
+      await firstRows[0]
+      vi.useRealTimers()
+      await loops[0].return?.()
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+      expect((await firstRows[1])?.value).toEqual({ id: 1 })
+      vi.advanceTimersByTime(1_000)
+      expect((await loops[1].next()).value).toEqual({ id: 2 })
+      vi.useRealTimers()
+      await loops[1].return?.()
+    })
+  })
+
   test('runs after the loop if it is not awaited there, however long it takes', async () => {
-    // the server's own time limits are longer
-    await using otherClient = createClient({ ...database.config, requestTimeoutMs: 1_000 })
-    const otherDb = new Kysely<Database>({ dialect: new BatonDialect({ client: otherClient }) })
-    const names = await otherDb.transaction().execute(async (trx) => {
+    const names = await withTimeLimit.transaction().execute(async (trx) => {
       const waiting: Promise<{ name: string } | undefined>[] = []
       vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
       for await (const { id } of trx.selectFrom('measurement').select('id').where('id', '<', 4).stream(1)) {
