@@ -44,47 +44,43 @@ const fromServer = { from: 'the server', to: 'the server' }
 const ROUTES = [fromServer, { from: 'the server', to: 'embedded' }, { from: 'embedded', to: 'the server' }]
 const open = (place: string): Promise<Client> => (place === 'embedded' ? openEmbedded() : openDatabase())
 
-test.each(ROUTES)(
-  'REALs are restored exactly: from $from to $to',
-  { timeout: 120_000 },
-  async ({ from, to }) => {
-    const source = await open(from)
-    await source.execute('create table t (a integer primary key, b real, c)')
-    // numbers with six decimals, of all magnitudes, and at the limits
-    const limits = [Number.MAX_VALUE, 2 ** 1023, 2.2250738585072014e-308, 5e-324]
-    const random = seeded(20_261_128)
-    const bits = new DataView(new ArrayBuffer(8))
-    const anyReal = (): number => {
-      for (const offset of [0, 4]) bits.setUint32(offset, Math.floor(random() * 2 ** 32))
-      const value = bits.getFloat64(0)
-      // libsql-server writes whole numbers as integers, so that their type is lost in a column without one
-      const isWhole = Number.isInteger(value) && Math.abs(value) < 2 ** 63
-      return Number.isFinite(value) && !isWhole ? value : 0.5
-    }
-    for (let start = 0; start < 20_000; start += 1_000) {
-      const numbers = Array.from({ length: 1_000 }, (_, n) => start + n)
-      const atLimit = (n: number): number => (limits[n % 4] as number) * (n % 8 < 4 ? 1 : -1)
-      const args = numbers.flatMap((n) => [
-        n,
-        n % 100 < 8 ? atLimit(n) : Number((random() * 1_000).toFixed(6)),
-        anyReal(),
-      ])
-      await source.execute(`insert into t values ${numbers.map(() => '(?, ?, ?)').join()}`, args)
-    }
-    const copy = await open(to)
-    await restore(copy, dump(source))
-    const read = async (db: Client) =>
-      (await db.execute('select b, c, typeof(c) from t order by a', [], { rowMode: 'array' })).rows
-    const [before, after] = [await read(source), await read(copy)]
-    expect(
-      before.filter((row, index) => row.some((value, column) => value !== after[index]?.[column])),
-    ).toEqual([])
-    // and once more
-    expect((await dumpText(copy)).split('\n').toSorted()).toEqual(
-      (await dumpText(source)).split('\n').toSorted(),
-    )
-  },
-)
+test.each(ROUTES)('REALs are restored exactly: from $from to $to', async ({ from, to }) => {
+  const source = await open(from)
+  await source.execute('create table t (a integer primary key, b real, c)')
+  // numbers with six decimals, of all magnitudes, and at the limits
+  const limits = [Number.MAX_VALUE, 2 ** 1023, 2.2250738585072014e-308, 5e-324]
+  const random = seeded(20_261_128)
+  const bits = new DataView(new ArrayBuffer(8))
+  const anyReal = (): number => {
+    for (const offset of [0, 4]) bits.setUint32(offset, Math.floor(random() * 2 ** 32))
+    const value = bits.getFloat64(0)
+    // libsql-server writes whole numbers as integers, so that their type is lost in a column without one
+    const isWhole = Number.isInteger(value) && Math.abs(value) < 2 ** 63
+    return Number.isFinite(value) && !isWhole ? value : 0.5
+  }
+  for (let start = 0; start < 20_000; start += 1_000) {
+    const numbers = Array.from({ length: 1_000 }, (_, n) => start + n)
+    const atLimit = (n: number): number => (limits[n % 4] as number) * (n % 8 < 4 ? 1 : -1)
+    const args = numbers.flatMap((n) => [
+      n,
+      n % 100 < 8 ? atLimit(n) : Number((random() * 1_000).toFixed(6)),
+      anyReal(),
+    ])
+    await source.execute(`insert into t values ${numbers.map(() => '(?, ?, ?)').join()}`, args)
+  }
+  const copy = await open(to)
+  await restore(copy, dump(source))
+  const read = async (db: Client) =>
+    (await db.execute('select b, c, typeof(c) from t order by a', [], { rowMode: 'array' })).rows
+  const [before, after] = [await read(source), await read(copy)]
+  expect(
+    before.filter((row, index) => row.some((value, column) => value !== after[index]?.[column])),
+  ).toEqual([])
+  // and once more
+  expect((await dumpText(copy)).split('\n').toSorted()).toEqual(
+    (await dumpText(source)).split('\n').toSorted(),
+  )
+})
 
 test.each(ROUTES)(
   'virtual tables with quoted options are restored: from $from to $to',

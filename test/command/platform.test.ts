@@ -59,9 +59,7 @@ test('baton databases and baton database-tokens use the platform API', async () 
   }
 })
 
-test('baton api-tokens and organizations work for a user with one organization, and with several', {
-  timeout: 180_000,
-}, async () => {
+test('baton api-tokens and organizations work for a user with one organization, and with several', async () => {
   const env = { BATON_API_URL: platform.url, BATON_API_TOKEN: platform.token }
   const api = (...args: string[]) => runBaton(args, { env })
 

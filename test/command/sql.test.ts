@@ -70,9 +70,7 @@ test.concurrent.each<[string, string[]]>([
   expect(await readdir(ownFolder)).toEqual([])
 })
 
-test.concurrent('prints more rows than fit in one response, and exits with 0 if its reader stops early', {
-  timeout: 180_000,
-}, async () => {
+test.concurrent('prints more rows than fit in one response, and exits with 0 if its reader stops early', async () => {
   const query = `with recursive n(i) as (select 1 union all select i + 1 from n where i < 150000) select i, '${'x'.repeat(80)}' as x from n`
   const child = startBaton(['sql', url, '--json', query])
   let [length, errors] = [0, '']
@@ -137,9 +135,7 @@ async function createDumpedDatabase(name: string): Promise<{ sourceUrl: string; 
   return { sourceUrl, dump }
 }
 
-test.concurrent('a dump that does not fit on the disk leaves the previous one unchanged', {
-  timeout: 180_000,
-}, async () => {
+test.concurrent('a dump that does not fit on the disk leaves the previous one unchanged', async () => {
   const { sourceUrl } = await createDumpedDatabase('full')
   const subfolder = await mkdtemp(join(folder, 'full-'))
   const file = join(subfolder, 'app.sql')
@@ -157,9 +153,7 @@ test.concurrent('a dump that does not fit on the disk leaves the previous one un
   expect(await readdir(subfolder)).toEqual(['app.sql'])
 })
 
-test.concurrent('a dump replaces the target of a link and keeps its permissions, and can be written to a pipe', {
-  timeout: 180_000,
-}, async () => {
+test.concurrent('a dump replaces the target of a link and keeps its permissions, and can be written to a pipe', async () => {
   const { sourceUrl, dump } = await createDumpedDatabase('linked')
   const subfolder = await mkdtemp(join(folder, 'linked-'))
   const [file, link, pipe] = ['app.sql', 'link.sql', 'pipe'].map((name) => join(subfolder, name)) as [

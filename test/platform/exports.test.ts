@@ -122,9 +122,7 @@ test('at most four exports of a database run at a time; an abandoned one release
   await expect.poll(async () => (await sendRequest(host, token)).status).toBe(200)
 })
 
-test('baton export --all exports a snapshot of every database of a running server without blocking writers', {
-  timeout: 180_000,
-}, async () => {
+test('baton export --all exports a snapshot of every database of a running server without blocking writers', async () => {
   const harness = await Harness.forTest()
   const directory = createTemporaryDirectory()
   const tenants = ['one', 'two', 'three']

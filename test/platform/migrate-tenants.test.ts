@@ -52,9 +52,7 @@ const startMigration = (group: string, ...args: string[]): Program =>
   startExample('migrate-tenants', 'migrate-tenants.ts', ['--group', group, ...args], environment)
 const countOccurrences = ({ output }: ProgramResult, text: string): number => output.split(text).length - 1
 
-test(`${TENANT_COUNT} tenants: lists pending migrations, resumes after being killed, and then has nothing to do`, {
-  timeout: 180_000,
-}, async () => {
+test(`${TENANT_COUNT} tenants: lists pending migrations, resumes after being killed, and then has nothing to do`, async () => {
   const group = await createTenants('many', TENANT_COUNT)
   const dryRun = await waitForExit(startMigration(group, '--dry-run'))
   expect(dryRun.code).toBe(0)

@@ -170,7 +170,6 @@ async function runProgram(settings: object, certificateFile: string): Promise<un
 
 test.for(PROXIES)(
   'the platform API and databases, by host and by path, work behind a TLS proxy: $title',
-  { timeout: 180_000 },
   async ({ start, isMissing }, { skip }) => {
     if (isMissing) skip()
     const certificate = await createCertificate()

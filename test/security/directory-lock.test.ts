@@ -102,7 +102,6 @@ test.each(Object.keys(INITIAL_FILES))(
       await Promise.all(contenders.map((contender) => contender.end()))
     }
   },
-  60_000,
 )
 
 test('the lock of a killed process is taken over, repeatedly', async () => {

@@ -53,34 +53,30 @@ describe.each(KINDS)('a request is never treated as two: $backend, auth $auth', 
     expect(rows).toEqual(Array.from({ length: 12 }, (_, n) => [String(n), '0']))
   }
 
-  test.each(['GET', 'HEAD', 'OPTIONS'])(
-    'rejects a body in a %s request',
-    async (method) => {
-      for (const path of [
-        '/app/beta/listen?table=t',
-        '/app/dump',
-        '/app/v1/jobs',
-        '/version',
-        '/app/v2/pipeline',
-      ]) {
-        for (let attempt = 0; attempt < 3; attempt += 1) {
-          const length = `content-length: ${smuggledRequest.length}\r\n`
-          const [status] = statuses(
-            await sendRaw(port, createHead(`${method} ${path}`, length) + smuggledRequest),
-          )
-          expect([path, status]).toEqual([path, 400])
-        }
-        const chunked = `${smuggledRequest.length.toString(16)}\r\n${smuggledRequest}\r\n0\r\n\r\n`
-        const received = await sendRaw(
-          port,
-          createHead(`${method} ${path}`, 'transfer-encoding: chunked\r\n') + chunked,
+  test.each(['GET', 'HEAD', 'OPTIONS'])('rejects a body in a %s request', async (method) => {
+    for (const path of [
+      '/app/beta/listen?table=t',
+      '/app/dump',
+      '/app/v1/jobs',
+      '/version',
+      '/app/v2/pipeline',
+    ]) {
+      for (let attempt = 0; attempt < 3; attempt += 1) {
+        const length = `content-length: ${smuggledRequest.length}\r\n`
+        const [status] = statuses(
+          await sendRaw(port, createHead(`${method} ${path}`, length) + smuggledRequest),
         )
-        expect(statuses(received)).toEqual([400])
+        expect([path, status]).toEqual([path, 400])
       }
-      await expectValidResponses()
-    },
-    60_000,
-  )
+      const chunked = `${smuggledRequest.length.toString(16)}\r\n${smuggledRequest}\r\n0\r\n\r\n`
+      const received = await sendRaw(
+        port,
+        createHead(`${method} ${path}`, 'transfer-encoding: chunked\r\n') + chunked,
+      )
+      expect(statuses(received)).toEqual([400])
+    }
+    await expectValidResponses()
+  })
 
   test.each([
     ['length and chunks', (n: number) => `content-length: ${n}\r\ntransfer-encoding: chunked\r\n`],

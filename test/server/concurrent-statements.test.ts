@@ -51,9 +51,7 @@ test('an aborted statement of a transaction does not affect committed rows', asy
   expect(await query(server.url, 'SELECT a FROM t')).toEqual([['before'], ['after']])
 })
 
-test('readers concurrent with a writer see only whole transactions, including every acknowledged one', {
-  timeout: 180_000,
-}, async () => {
+test('readers concurrent with a writer see only whole transactions, including every acknowledged one', async () => {
   await using server = await startLocalServer()
   await query(server.url, 'CREATE TABLE account(id INTEGER PRIMARY KEY, balance INTEGER, filler TEXT)')
   await query(server.url, 'CREATE INDEX by_balance ON account(balance)')

@@ -71,9 +71,7 @@ describe('the write lock', () => {
     expect(await query(server.url, 'SELECT count(DISTINCT a) FROM t')).toEqual([['100']])
   })
 
-  test('is taken from a transaction after 5 s if another one waits (waits 5 s)', {
-    timeout: 60_000,
-  }, async () => {
+  test('is taken from a transaction after 5 s if another one waits (waits 5 s)', async () => {
     await using server = await startLocalServer()
     await query(server.url, 'CREATE TABLE t(a)')
     const holder = await pipeline(server.url, [execute('BEGIN'), execute("INSERT INTO t VALUES ('holder')")])

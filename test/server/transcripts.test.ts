@@ -137,23 +137,14 @@ function toNewDatabaseOptions(settings: Readonly<Record<string, unknown>>): NewD
 describe('responds like the real server', () => {
   test.concurrent.each(
     onSharedServer.map((transcript) => [transcript.id, transcript.title, transcript] as const),
-  )(
-    '%d %s',
-    async (id, _, transcript) =>
-      expectAccepted(
-        id,
-        await (outcomes.get(id) ?? replayWithRetries(() => replayOnSharedServer(transcript))),
-      ),
-    120_000,
+  )('%d %s', async (id, _, transcript) =>
+    expectAccepted(id, await (outcomes.get(id) ?? replayWithRetries(() => replayOnSharedServer(transcript)))),
   )
 
   test.concurrent.each(
     onOwnServer.map((transcript) => [transcript.id, transcript.title, transcript] as const),
-  )(
-    '%d %s',
-    async (id, _, transcript) =>
-      expectAccepted(id, await replayWithRetries(() => replayOnOwnServer(transcript))),
-    120_000,
+  )('%d %s', async (id, _, transcript) =>
+    expectAccepted(id, await replayWithRetries(() => replayOnOwnServer(transcript))),
   )
 })
 

@@ -114,7 +114,7 @@ test('a STRICT column of type ANY stores numbers and texts as they are in the fi
   expect((await baton(['import', file, '--table', 'n'])).errors).toContain('"007" would be changed')
 })
 
-test('20,000 rows are imported and exported exactly', { timeout: 120_000 }, async () => {
+test('20,000 rows are imported and exported exactly', async () => {
   const { baton, select } = await openDatabase()
   const lines = Array.from(
     { length: 20_000 },

@@ -12,9 +12,9 @@ const stateDirectory = createTemporaryDirectory(afterAll)
 
 const openTerminal = () => new Terminal(['sql', url], stateDirectory, { BATON_AUTH_TOKEN: authToken ?? '' })
 
-test('supports multi-line statements, errors, .tables, Ctrl-C, transactions and history', {
-  timeout: 180_000,
-}, async ({ skip }) => {
+test('supports multi-line statements, errors, .tables, Ctrl-C, transactions and history', async ({
+  skip,
+}) => {
   if (terminalProblem !== null) skip(terminalProblem)
   const terminal = openTerminal()
   await terminal.waitForText('baton> ')

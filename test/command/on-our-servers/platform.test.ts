@@ -28,9 +28,7 @@ async function startAndReadLine(args: readonly string[]): Promise<string> {
   return output
 }
 
-test("baton user prints a token, and accepts the invitations for the user's address", {
-  timeout: 180_000,
-}, async () => {
+test("baton user prints a token, and accepts the invitations for the user's address", async () => {
   const directory = createTemporaryDirectory()
   {
     await using harness = await Harness.start({}, directory)
@@ -59,9 +57,7 @@ test("baton user prints a token, and accepts the invitations for the user's addr
   ])
 })
 
-test('baton databases configure and groups configure change individual settings, which are enforced', {
-  timeout: 180_000,
-}, async () => {
+test('baton databases configure and groups configure change individual settings, which are enforced', async () => {
   await using harness = await Harness.start()
   const { platform } = harness
   const env = { BATON_API_URL: platform.url, BATON_API_TOKEN: platform.token }
@@ -132,9 +128,7 @@ test('baton databases configure and groups configure change individual settings,
   expect((await configureGroup()).code).toBe(1)
 })
 
-test('baton api-tokens create --group creates a token limited to the given scopes', {
-  timeout: 180_000,
-}, async () => {
+test('baton api-tokens create --group creates a token limited to the given scopes', async () => {
   await using harness = await Harness.start()
   const { platform } = harness
   const api = (token: string, ...args: string[]) =>

@@ -113,9 +113,7 @@ test.each(programs)('$name runs twice, and uses only its own tables', async ({ n
   expect([...tablesBefore.keys()].filter((table) => !tablesAfter.has(table))).toEqual([])
 })
 
-test('programs pass the strictest TypeScript checks that applications use', {
-  timeout: 180_000,
-}, async () => {
+test('programs pass the strictest TypeScript checks that applications use', async () => {
   const typesFolder = mkdtempSync(fileURLToPath(new URL('types-', import.meta.url)))
   onTestFinished(() => rmSync(typesFolder, { recursive: true, force: true }))
   for (const { name, code } of programs)

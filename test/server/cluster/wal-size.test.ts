@@ -55,9 +55,7 @@ async function writeRows(
   return rows
 }
 
-test('the WAL is truncated repeatedly while writers write and readers read', {
-  timeout: 180_000,
-}, async () => {
+test('the WAL is truncated repeatedly while writers write and readers read', async () => {
   const server = await startServerWithTable()
   const stopController = new AbortController()
   const read = async (): Promise<void> => {

@@ -71,9 +71,7 @@ test('open transactions keep their databases open, and do not block other databa
   }
 })
 
-test('a request that waits for a worker is rejected when the server closes', {
-  timeout: 180_000,
-}, async () => {
+test('a request that waits for a worker is rejected when the server closes', async () => {
   const backend = await openBackend()
   const pending = Promise.allSettled(DATABASES.map((id) => send(backend, id, [execute('SELECT 1'), close])))
   await backend[Symbol.asyncDispose]()
