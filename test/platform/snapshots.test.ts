@@ -196,6 +196,7 @@ test('the platform API has snapshots, and seed.timestamp copies the one of that 
   await databases.updateConfiguration('app', { deleteProtection: false, sizeLimit: '1gb' })
   const { dbId } = await databases.restoreSnapshot('app', 'before')
   expect((await databases.get('app')).dbId).toBe(dbId)
+  expect((await databases.get('copy')).parent).toMatchObject({ id: dbId, name: 'app' })
   expect((await databases.getConfiguration('app')).sizeLimit).toBe('1gb')
   const rows = (await sql(host, await harness.tokenFor('app'), 'SELECT name FROM pet')).rows
   expect(rows).toEqual([['Rex']])

@@ -160,6 +160,23 @@ describe.skipIf(browserPath === null)(
       await page.locator('#timeline rect.request').waitFor()
     })
 
+    test('shows every one of many calls at the same time, which an event log has', async () => {
+      await using server = await startLocalServer({ inspector: true })
+      const log = join(createTemporaryDirectory(), 'many.jsonl')
+      const starts = Array.from({ length: 40 }, (_, id) => ({
+        at: id,
+        type: 'query:start',
+        id,
+        sql: ['select'],
+      }))
+      await writeFile(log, starts.map((event) => JSON.stringify(event)).join('\n'))
+      await using inspectorPage = await open(browser, server)
+      const { page } = inspectorPage
+      await page.setInputFiles('#file', log)
+      await page.getByText('40 events from').waitFor()
+      expect(await page.locator('#timeline rect.request').count()).toBe(40)
+    })
+
     test('shows the holder of the write lock, the waiters, and a transaction that lost it', async () => {
       await using server = await startLocalServer({ inspector: true })
       await query(server.url, 'create table t (a)')

@@ -170,7 +170,7 @@ export class Databases {
 
   /**
    * Replaces the content of a database with a file; all access ends first. The database gets a new id and key, so that its
-   * tokens and streams can no longer be used, and keeps its name, group, settings and snapshots.
+   * tokens and streams can no longer be used, and keeps its name, group, settings, snapshots and copies.
    * Also replaces a lost database.
    * @throws ApiError if it is protected, or was changed in the meantime; in that case it keeps its content
    */
@@ -188,6 +188,9 @@ export class Databases {
       registry.databases.put({ ...current, id: newRow.id, key: newRow.key, state: 'ready' })
       for (const snapshot of registry.snapshots.rows.filter(({ database }) => database === id))
         registry.snapshots.put({ ...snapshot, database: newRow.id })
+      for (const copy of registry.databases.rows)
+        if (copy.parent?.id === id)
+          registry.databases.put({ ...copy, parent: { ...copy.parent, id: newRow.id } })
     }
     let replacement = row
     const replacing = this.#changes.enqueue(id, async () => {

@@ -98,6 +98,20 @@ test('a transaction whose first write violates a constraint holds the write lock
   expect(model.holders.size).toBe(0)
 })
 
+test('a violated constraint shows what the text before the write has done: BEGIN, or nothing', () => {
+  const model = new WireModel()
+  const outcomes = [{ code: 'SQLITE_CONSTRAINT_CHECK', message: '' }]
+  const violate = (n: number, ...effects: readonly Effect[]): void => {
+    model.begin(request(n, n, statement(...effects)))
+    model.end(response(n, { outcomes, isAutocommit: null }))
+  }
+  violate(1, 'write', 'begin')
+  violate(2, 'begin', 'other', 'commit')
+  expect([model.holders.size, model.spans]).toEqual([0, []])
+  violate(3, 'begin', 'other', 'write', 'commit')
+  expect([model.holders.get('app')?.stream, model.spans[0]?.state]).toEqual([3, 'open'])
+})
+
 test('the last 1,000 requests are kept, and those without a response', () => {
   const model = new WireModel()
   model.begin(request(1, 1, statement('begin-write')))
@@ -152,5 +166,21 @@ test('calls of several processes in one event log are all kept, although their i
   expect([...model.requests.values()].map(({ at, end, rows }) => [at, end, rows])).toEqual([
     [0, 1, 0],
     [10, 11, 10],
+  ])
+})
+
+test('in an event log, bytes are assigned although a process ended during a call', async () => {
+  const events = [
+    { at: 0, type: 'query:start', id: 7, sql: ['select 1'] },
+    { at: 1, type: 'transaction:begin', id: 1 },
+    { at: 2, type: 'query:start', id: 2, sql: ['select 2'], transaction: 1 },
+    { at: 3, type: 'request', status: 200, requestBytes: 5, responseBytes: 6 },
+    { at: 4, type: 'query:end', id: 2 },
+  ]
+  const text = events.map((event) => JSON.stringify(event)).join('\n')
+  const { model } = await readEventLog(new File([text], 'app'))
+  expect([...model.requests.values()]).toMatchObject([
+    { end: null, bytes: 0 },
+    { end: 4, bytes: 5, responseBytes: 6, span: { begin: 1, roundTrips: 1 } },
   ])
 })

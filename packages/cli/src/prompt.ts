@@ -145,7 +145,10 @@ class Prompt extends Session {
   }
 
   async #run(statements: readonly ScriptStatement[], file: string | null): Promise<void> {
+    let results = 0
     const onResult = async (result: ResultSet<ArrayRow>): Promise<void> => {
+      this.#hasBegun ||= !isTransactionControl((statements[results] as ScriptStatement).sql)
+      results += 1
       const { columns, rows, rowsAffected } = result
       await this.output.print(result)
       if (columns.length > 0 && this.output.rowFormat === null) await this.print(`(${count(rows.length)})`)
@@ -154,8 +157,12 @@ class Prompt extends Session {
     await this.onStream(async (stream, signal) => {
       const wasOpen = stream.inTransaction
       this.#statements = statements
-      this.#hasBegun ||= statements.some(({ sql }) => !isTransactionControl(sql))
-      await this.runTimed(() => runStatements(stream, statements, { signal, file, onResult }))
+      try {
+        await this.runTimed(() => runStatements(stream, statements, { signal, file, onResult }))
+      } catch (error) {
+        this.#hasBegun ||= error instanceof StatementError && error.isParsed
+        throw error
+      }
       if (!wasOpen && stream.inTransaction)
         await this.print(
           `A transaction is open; COMMIT keeps its changes. It is rolled back after ${IDLE_MS / 1_000} s without a statement.`,

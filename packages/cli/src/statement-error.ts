@@ -9,6 +9,9 @@ export interface StatementPosition {
 
 /** A statement of a script failed. The message shows the line, and marks the position if the server reports it. */
 export class StatementError extends Error {
+  /** Whether the server has parsed the statement, and executed those that were sent before it in its request. */
+  readonly isParsed: boolean
+
   constructor(error: Error & { readonly code?: string }, start: StatementPosition, file: string | null) {
     const { reason, offset } = parsePosition(error.message, start.sql)
     // up to the position, so that the last one is the beginning of the line that has the error
@@ -23,6 +26,7 @@ export class StatementError extends Error {
       `${reason}${error.code === undefined ? '' : ` (${error.code})`}\n${position}:\n  ${excerpt}\n  ${caret}`,
       { cause: error },
     )
+    this.isParsed = error instanceof SqlError && !/^SQL_(?!INPUT)/.test(error.code)
   }
 }
 

@@ -1,6 +1,10 @@
+import { once } from 'node:events'
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { PassThrough } from 'node:stream'
+import { createClient } from '@batonsql/core'
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
+import { runPrompt } from '../../../packages/cli/src/prompt.ts'
 import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
 import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 import { Terminal, terminalProblem } from '../../support/terminal.ts'
@@ -118,4 +122,48 @@ test('says that it is unknown whether changes were applied if the response to a 
   proxy.next = () => NO_FAULT
   terminal.type('\u0004')
   expect(await terminal.waitForExit()).toBe(0)
+})
+
+test('reports that an idle transaction was rolled back only if the server has begun it', async () => {
+  // as the command opens it
+  await using db = createClient({ url, authToken, intMode: 'bigint', transactionTimeoutMs: Infinity })
+  const [input, output, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()]
+  const env = { XDG_STATE_HOME: stateDirectory }
+  const { signal } = new AbortController()
+  const ended = runPrompt(db, { input, output, stderr, env, commands: [], signal })
+  let shown = ''
+  output.on('data', (part) => {
+    shown += String(part)
+  })
+  const waitForText = async (text: string): Promise<void> => {
+    while (!shown.includes(text)) await once(output, 'data')
+  }
+  const run = async (line: string, next: string): Promise<string> => {
+    shown = ''
+    input.write(`${line}\n`)
+    await waitForText(next)
+    return shown
+  }
+  /** Lets the time pass after which an idle transaction is rolled back. */
+  const idle = (): string => {
+    shown = ''
+    vi.advanceTimersByTime(10_000)
+    return String(output.read() ?? '') + shown
+  }
+  await waitForText('baton> ')
+  await run('create table kept (a);', 'baton> ')
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  await run('begin;', 'baton*> ')
+  // the server executes nothing of a request that it cannot parse
+  expect(await run('selec 1;', 'baton*> ')).toContain('syntax error')
+  expect(idle()).not.toContain('rolled back')
+  await run('insert into kept values (1);', 'baton*> ')
+  await run('commit;', 'baton> ')
+  expect(await run('select count(*) as n from kept;', 'baton> ')).toMatch(/n\s+-\s+1\s/)
+  await run('begin;', 'baton*> ')
+  expect(await run('select nope;', 'baton*> ')).toContain('no such column')
+  expect(idle()).toContain('The transaction was rolled back: no statement for 10 s.')
+  input.write('.quit\n')
+  await ended
 })

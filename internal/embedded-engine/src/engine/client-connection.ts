@@ -182,14 +182,20 @@ export class ClientConnection implements Writer {
     permissions: StatementPermissions,
     inspect: (prepared: SqliteStatement) => T,
   ): Promise<T> {
-    const mustUndo = changesSchema(statement)
-    if (mustUndo) {
-      checkMayWrite(permissions.write)
-      await this.#lockForSchema()
-      this.#engine.run(`SAVEPOINT ${UNDO_SAVEPOINT}`)
-    }
+    const mayChange = changesSchema(statement)
+    let mustUndo = false
     try {
-      const prepared = this.#prepare(statement, { write: mustUndo, attach: true, tables: permissions.tables })
+      if (mayChange) {
+        checkMayWrite(permissions.write)
+        await this.#lockForSchema()
+        this.#engine.run(`SAVEPOINT ${UNDO_SAVEPOINT}`)
+        mustUndo = true
+      }
+      const prepared = this.#prepare(statement, {
+        write: mayChange,
+        attach: true,
+        tables: permissions.tables,
+      })
       try {
         return inspect(prepared)
       } finally {

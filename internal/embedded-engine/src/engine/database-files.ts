@@ -115,7 +115,6 @@ export class DatabaseFiles {
     mkdirSync(dirname(path), { recursive: true })
     const main = this.#paths.get(MAIN_FILE) ?? ''
     const wal = this.#paths.get(WAL_FILE) ?? ''
-    if (!existsSync(main)) return closeSync(openSync(path, 'wx', 0o600)) // never written
     // shares the data with the original if the file system supports it
     copyFileSync(main, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
     if (existsSync(wal)) copyFileSync(wal, `${path}-wal`, constants.COPYFILE_EXCL)

@@ -9,7 +9,9 @@ test('the copies of attached databases that a killed process left are removed', 
   const copies: string[] = []
   const killed = new DatabaseFiles(join(folder, 'data.db'))
   await killed.attach(async (path) => {
-    new DatabaseFiles(join(folder, 'other.db')).copyTo(path)
+    const other = join(folder, 'other.db')
+    writeFileSync(other, '')
+    new DatabaseFiles(other).copyTo(path)
     copies.push(path)
   })
   expect(copies.map((path) => existsSync(path))).toEqual([true])

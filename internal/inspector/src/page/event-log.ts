@@ -94,10 +94,12 @@ class EventLog {
   #begin(event: ClientEvent, at: number, database: string): void {
     const sql = Array.isArray(event.sql) ? event.sql.map(String) : []
     const request = this.#create(at, database, sql)
-    request.span = this.#transactions.get(Number(event.transaction ?? Number.NaN)) ?? null
+    request.span = this.#transactions.get(Number(event.transaction)) ?? null
     request.stream = request.span?.stream ?? null
     // as an immediate transaction does, the default mode, which events do not have
-    if (request.span !== null && request.span.lockSince === null) request.span.lockSince = request.span.begin
+    if (request.span !== null) request.span.lockSince ??= request.span.begin
+    // those with a higher id are from an earlier process, and will not end
+    for (const id of this.#calls.keys()) if (id > Number(event.id)) this.#calls.delete(id)
     this.#calls.set(Number(event.id), request)
     this.model.add(request)
   }
@@ -121,8 +123,8 @@ class EventLog {
 
   /** Assigns a request to the call in flight, if there is exactly one. */
   #assignRequest(event: ClientEvent): void {
-    const [call, ...others] = this.#calls.values()
-    if (call === undefined || others.length > 0) return
+    const [call] = this.#calls.values()
+    if (call === undefined || this.#calls.size > 1) return
     call.bytes += Number(event.requestBytes ?? 0)
     call.responseBytes += Number(event.responseBytes ?? 0)
     call.status = typeof event.status === 'number' ? event.status : null

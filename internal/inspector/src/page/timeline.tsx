@@ -47,8 +47,6 @@ const INSET = 3
 const REQUEST_TOP = 7
 const LOCK_TOP = LANE_HEIGHT - 7
 
-/** Lanes beyond this number are not shown. */
-const MAX_LANES = 30
 /** A transaction with more requests has no room for its state. */
 const MAX_REQUESTS_WITH_TEXT = 40
 const TICK_STEPS_MS = [
@@ -155,7 +153,7 @@ function createLanes(bars: readonly Bar[], { from, to, width: totalWidth }: View
     lane.until = bar.to
   }
   const names = [...byDatabase.keys()].sort()
-  return names.flatMap((name) => byDatabase.get(name) ?? []).slice(0, MAX_LANES)
+  return names.flatMap((name) => byDatabase.get(name) ?? [])
 }
 
 function Axis({ view, height }: { view: View; height: number }): JSX.Element {

@@ -53,7 +53,6 @@ export interface WireRequest {
 export interface Stream {
   readonly number: number
   readonly database: string
-  readonly opened: number
   lastActiveAt: number
   inFlight: number
   span: Span | null
@@ -136,10 +135,10 @@ export class WireModel {
     stream.inFlight -= 1
     stream.lastActiveAt = at
     if (status === 200) this.#apply(request, stream, event)
-    const isClosed = !event.isOpen
-    if (isClosed && stream.span !== null)
+    if (!event.isOpen) {
       this.#endTransaction(stream, status === 200 ? 'rolled back' : 'lost', at)
-    if (isClosed) this.streams.delete(stream.number)
+      this.streams.delete(stream.number)
+    }
     request.span ??= stream.span
     return request
   }
@@ -205,11 +204,10 @@ export class WireModel {
       const outcome = outcomes.length === 0 ? 'ok' : outcomes[index]
       const code = typeof outcome === 'object' ? outcome.code : ''
       if (code === 'TRANSACTION_TIMEOUT') this.#endTransaction(stream, 'lost', at)
-      // a constraint is checked while the lock is held, and its violation does not release it
-      if (code.startsWith('SQLITE_CONSTRAINT') && effects.includes('write'))
-        this.#assignLock(request, stream.span, at)
-      if (outcome !== 'ok') continue
-      for (const effect of effects) {
+      // a constraint is checked by a write, after the statements before it; its violation keeps the lock
+      const isViolation = code.startsWith('SQLITE_CONSTRAINT')
+      if (outcome !== 'ok' && !isViolation) continue
+      for (const effect of isViolation ? effects.slice(0, effects.indexOf('write') + 1) : effects) {
         hasBegun ||= isBegin(effect)
         this.#applyEffect(effect, request, stream, at)
       }
@@ -258,7 +256,6 @@ export class WireModel {
     const stream = this.streams.get(number) ?? {
       number,
       database,
-      opened: at,
       lastActiveAt: at,
       inFlight: 0,
       span: null,

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { ServiceRequest, ServiceResponse } from './service-request.ts'
 
-/** Converts a request of the Fetch API. Its body and its signal are those of the original. */
+/** Converts a request of the Fetch API. Its body and its signal are those of the original; an `https:` URL becomes the header of a proxy. */
 export function fromRequest(request: Request): ServiceRequest {
   const { method, signal, headers, body } = request
   const url = new URL(request.url)
@@ -12,7 +12,11 @@ export function fromRequest(request: Request): ServiceRequest {
     method,
     path: url.pathname,
     query: url.search,
-    headers: { host: url.host, ...Object.fromEntries(headers) },
+    headers: {
+      host: url.host,
+      ...Object.fromEntries(headers),
+      ...(url.protocol === 'https:' && { 'x-forwarded-proto': 'https' }),
+    },
     body: body === null ? Readable.from([]) : Readable.fromWeb(body),
     remoteAddress: undefined,
     controller,

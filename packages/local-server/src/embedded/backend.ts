@@ -26,6 +26,7 @@ import {
   getFileSize,
   hasDatabaseFile,
   isExportRoute,
+  MissingFileError,
   PROBE,
   probeDatabase,
   type QueryUsage,
@@ -392,8 +393,9 @@ export class EmbeddedBackend implements DatabaseBackend {
     }
   }
 
-  /** Copies a database and its WAL to a file. */
+  /** Copies a database and its WAL to a file. @throws MissingFileError also if the file was removed while it was open */
   async #snapshot(id: DatabaseId, path: string, signal?: AbortSignal): Promise<void> {
+    if (!hasDatabaseFile(this.#getFile(id))) throw new MissingFileError()
     await this.#runInternal(id, { type: 'snapshot', path }, signal)
   }
 

@@ -57,6 +57,19 @@ test('requests are rejected without starting new workers, and succeed when the f
   expect((await send(backend, 'create table t(a)')).status).toBe(200)
 })
 
+test('a database whose file was removed while it was open is not copied as an empty one', async () => {
+  const directory = createTemporaryDirectory()
+  const backend = new EmbeddedBackend({ directory, isOpen: true, isDurable: false })
+  await backend.start()
+  onTestFinished(() => backend[Symbol.asyncDispose]())
+  await backend.create(ID, { type: 'empty' }, DEFAULT_SETTINGS)
+  expect((await send(backend, 'create table t(a)')).status).toBe(200)
+  rmSync(join(directory, ID, 'data.db'))
+  const copying = backend.create('copy' as DatabaseId, { type: 'fork', from: ID }, DEFAULT_SETTINGS)
+  await expect(copying).rejects.toThrow('the file of this database is missing or empty')
+  await expect(backend.exportTo(ID, join(directory, 'export.db'))).rejects.toThrow('missing or empty')
+})
+
 test('a copy for ATTACH that fails is an internal error with its reason, not a missing permission', async () => {
   const directory = createTemporaryDirectory()
   const backend = new EmbeddedBackend({ directory, isOpen: true, isDurable: false })

@@ -7,6 +7,8 @@ test.each([
   // the page of a database does not say that the URL of the host is its URL
   ['http://localhost:8080/app/', {}, 'http://localhost:8080'],
   ['http://localhost/', { 'x-forwarded-proto': 'https' }, 'https://localhost'],
+  ['https://localhost/', {}, 'https://localhost'],
+  ['https://localhost/', { 'x-forwarded-proto': 'http' }, 'https://localhost'],
 ])('at %s with %j, shows the URL of the host and the form of others', async (address, headers, url) => {
   await using handler = createHandler()
   const response = await handler.fetch(address, { headers: { ...headers, accept: 'text/html' } })
