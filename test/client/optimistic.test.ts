@@ -83,6 +83,22 @@ test('takes two requests, and returns the results of the writes', async () => {
   expect(await readWallets()).toEqual([900, 100])
 })
 
+test('without writes, several reads are checked by one request, and a single read by none', async () => {
+  const requests = countRequests()
+  const read = (tx: OptimisticReader) => tx.execute('select cents from wallet')
+  await optimistic(db, async (tx) => {
+    await read(tx)
+    return []
+  })
+  expect(requests()).toBe(1)
+  await optimistic(db, async (tx) => {
+    await read(tx)
+    await read(tx)
+    return []
+  })
+  expect(requests()).toBe(4)
+})
+
 test('runs the callback again if another client has changed what it read, and keeps nothing of the first attempt', async () => {
   const events: unknown[] = []
   await using observed = createClient({

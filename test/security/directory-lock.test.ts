@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { ControlPlane } from '@batonsql/control-plane'
 import { startLocalServer } from '@batonsql/local-server'
 import { DirectoryLock } from '@batonsql/server-common/base'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -209,17 +210,23 @@ describe('a lock that has changed', () => {
     },
   )
 
-  test('if it is lost while the server starts, the start is rejected', async () => {
-    const { acquire } = DirectoryLock
-    const loss = new Error('lost')
-    const spy = vi.spyOn(DirectoryLock, 'acquire').mockImplementationOnce(async (directory, onLost) => {
-      const lock = await acquire.call(DirectoryLock, directory, onLost)
-      onLost?.(loss)
-      return lock
-    })
-    onTestFinished(() => spy.mockRestore())
-    await expect(startLocalServer({ dataDirectory: createTemporaryDirectory() })).rejects.toBe(loss)
-  })
+  test.each(['embedded', 'sqld'] as const)(
+    'if it is lost while the server starts, the start is rejected, and nothing is written: %s',
+    async (backend) => {
+      const { acquire } = DirectoryLock
+      const loss = new Error('lost')
+      onTestFinished(() => void vi.restoreAllMocks())
+      vi.spyOn(DirectoryLock, 'acquire').mockImplementationOnce(async (directory, onLost) => {
+        const lock = await acquire.call(DirectoryLock, directory, onLost)
+        onLost?.(loss)
+        return lock
+      })
+      const closings = [vi.spyOn(ControlPlane.prototype, 'stop'), vi.spyOn(ControlPlane.prototype, 'close')]
+      const dataDirectory = createTemporaryDirectory()
+      await expect(startLocalServer({ backend, dataDirectory })).rejects.toBe(loss)
+      for (const closing of closings) expect(closing).not.toHaveBeenCalled()
+    },
+  )
 
   test('the command exits', async () => {
     const dataDirectory = createTemporaryDirectory()

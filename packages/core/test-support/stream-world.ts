@@ -434,8 +434,8 @@ export class World {
         return
       // a cursor, and calls to close(), end with the next moves
       case 'stopCursor':
-      case 'ended':
-      case 'closed':
+      case 'resolveEnded':
+      case 'resolveClose':
     }
   }
 
@@ -562,7 +562,7 @@ export class World {
   #endClose(stream: Stream): void {
     stream.isClosing = false
     stream.writes = null
-    this.#dispatch(stream, { type: 'closed' })
+    this.#dispatch(stream, { type: 'closeEnded' })
   }
 
   /** Executes a request on the server. @param isRejected whether its last statement is rejected */

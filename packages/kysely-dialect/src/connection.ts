@@ -42,7 +42,10 @@ export class BatonConnection implements DatabaseConnection {
   #migrations: RunningMigrations | null = null
   /** The executor of queries in an optimistic transaction: the executor of its reads, or of its writes. Otherwise null. */
   #optimisticTarget: Executor | null = null
-  /** @internal */
+  /**
+   * Known to the queries that wait for this connection.
+   * @internal
+   */
   readonly rowLoop: RowLoop
 
   constructor(client: Client) {
@@ -107,7 +110,9 @@ export class BatonConnection implements DatabaseConnection {
     })
     transaction?.startReading()
     let rows: R[] = []
+    let hasFailed = false
     try {
+      if (this.#migrations) await rejectCascadingDrops([query], this.#executor)
       for await (const row of source) {
         if (rows.push(row) < chunkSize) continue
         this.rowLoop.startBody()
@@ -118,9 +123,11 @@ export class BatonConnection implements DatabaseConnection {
       this.rowLoop.startBody()
       if (rows.length > 0) yield { rows }
     } catch (error) {
+      hasFailed = true
       if (options?.signal?.aborted) return
-      throw error
+      throw this.#describe(error, [query], 'statement')
     } finally {
+      if (!hasFailed) this.#onExecuted([query], transaction)
       this.rowLoop.endBody()
       void transaction?.stopReading()
     }
@@ -203,8 +210,7 @@ export class BatonConnection implements DatabaseConnection {
     }
     const transaction = this.#acceptStatement(query, kind)
     const result = await this.#send(query, kind, transaction)
-    if (transaction) transaction.hasRun = true
-    else this.#migrations?.onApplied([query])
+    this.#onExecuted([query], transaction)
     return queryResult(query, result)
   }
 
@@ -236,13 +242,17 @@ export class BatonConnection implements DatabaseConnection {
     try {
       if (this.#migrations) await rejectCascadingDrops(queries, this.#executor)
       const results = await this.#executor.batch(statements, { mode, signal })
-      if (transaction) transaction.hasRun = true
-      else this.#migrations?.onApplied(queries)
+      this.#onExecuted(queries, transaction)
       return { rows: results.map((result, index) => queryResult(queries[index] as CompiledQuery, result)) }
     } catch (error) {
       if (recover?.(error)) return { rows: [] }
       throw this.#describe(error, queries, 'batch')
     }
+  }
+
+  #onExecuted(queries: readonly CompiledQuery[], transaction: ConnectionTransaction | null): void {
+    if (transaction) transaction.hasRun = true
+    else this.#migrations?.onApplied(queries)
   }
 
   /** Adds what is known about the failed queries to their error. */

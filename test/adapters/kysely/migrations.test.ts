@@ -1,6 +1,6 @@
 import { SqlError } from '@batonsql/core'
 import { BatonDialect, batch, type DialectOptions } from '@batonsql/kysely-dialect'
-import { Kysely, type QueryExecutorProvider, sql } from 'kysely'
+import { Kysely, type QueryExecutorProvider, type RawBuilder, sql } from 'kysely'
 import { type Migration, type MigrationResultSet, Migrator, type MigratorProps } from 'kysely/migration'
 import { afterAll, beforeEach, describe, expect, inject, test, vi } from 'vitest'
 import { openTestServer, type TestDatabase, type TestServer } from '../../support/test-server.ts'
@@ -236,10 +236,20 @@ test('the error of a migration that fails halfway says that its first statements
 
 const fail = sql`select 1 from nowhere`
 const insertKept = sql`insert into kept values (1)`
+/** Runs a statement as a stream, and reads at most one row. */
+async function stream(query: RawBuilder<unknown>, db: Kysely<unknown>): Promise<void> {
+  for await (const _ of db.getExecutor().stream(query.compile(db), 1)) break
+}
 
 test.each<[string, (db: Kysely<unknown>) => Promise<unknown>]>([
   ['a batch', (db) => batch(db, [insertKept, insertKept])],
   ['a committed transaction', (db) => db.transaction().execute((trx) => insertKept.execute(trx))],
+  ['a stream that was left', (db) => stream(sql`insert into kept values (1), (2) returning a`, db)],
+  ['a streamed statement without rows', (db) => stream(insertKept, db)],
+  [
+    'a transaction with a stream',
+    (db) => db.transaction().execute((trx) => stream(sql`insert into kept values (1), (2) returning a`, trx)),
+  ],
   [
     'a raw transaction',
     async (db) => {
@@ -266,6 +276,9 @@ test.each<[string, (db: Kysely<unknown>) => Promise<unknown>]>([
   }
   const error = await errorOf((db) => fail.execute(db))
   expect(error).toMatchObject(messageLike(/^the statements before this one are kept, .*nowhere/))
+  expect(await errorOf((db) => stream(fail, db))).toMatchObject(
+    messageLike(/^the statements before this one are kept, .*nowhere/),
+  )
   expect(await errorOf((db) => sql`select ${Symbol('s')}`.execute(db))).toSatisfy(
     (error) => error instanceof TypeError && /^the statements .* are kept, .*parameter 1/.test(error.message),
   )
@@ -276,7 +289,7 @@ test.each<[string, (db: Kysely<unknown>) => Promise<unknown>]>([
       await sql`insert into owner values (1)`.execute(db)
       await sql`insert into pet values (1)`.execute(db)
       await sql`pragma foreign_keys = on`.execute(db)
-      await sql`drop table owner`.execute(db)
+      await stream(sql`drop table owner`, db)
     }),
   ).toMatchObject(messageLike(/^the statements before this one are kept, .*DROP TABLE owner would delete/))
   const message = messageLike(/^the statements before this batch are kept, .*nowhere/)

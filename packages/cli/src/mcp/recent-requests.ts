@@ -5,7 +5,7 @@ const MAX_SQL = 300
 
 export interface RequestFilter {
   readonly limit: number
-  /** Only requests with this text in their database, statements, error or state; `waitedForWriteLockMs` for those that waited. */
+  /** Only requests with this text in their database, path, statements, error or state; `waitedForWriteLockMs` for those that have waited. */
   readonly contains: string
 }
 
@@ -29,7 +29,7 @@ export function listRecentRequests(
   }
 }
 
-/** Returns the text that is searched, in lower case. It has whole statements, although long ones are shown truncated. */
+/** Returns the text that is searched, in lower case. It has more of a long statement than is shown: what the inspector keeps. */
 function getText(request: WireRequest): string {
   const { database, path, statements, span, waitedUntil } = request
   const actions = statements.length === 0 ? [path] : statements.map(({ sql }) => sql)

@@ -105,7 +105,7 @@ function registerRequestTool(server: McpServer, { z, inspector }: ToolContext): 
     'recent_requests',
     {
       description:
-        'Lists the latest requests of all clients to the local server, newest last: statements, duration, errors, transactions, how long each waited for the write lock and which transactions held it during the wait; and which transactions hold write locks now. Complete since seenSince, when this tool connected; includes earlier requests if the inspector was open.',
+        'Lists the latest requests of all clients to the local server, newest last: statements, duration, errors, transactions, how long each waited for the write lock and which transactions held it during the wait; and which transactions hold write locks now. Complete since seenSince, when this tool connected, up to the last 1,000 requests; includes earlier requests if the inspector was open.',
       inputSchema: { limit, contains },
       annotations: READ_ONLY_ANNOTATIONS,
     },

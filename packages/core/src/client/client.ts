@@ -122,8 +122,8 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
 
   /**
    * Runs a callback in a transaction, which is committed when it returns and rolled back when it throws. BEGIN is sent with
-   * the first statement, COMMIT in the request that closes the stream; a transaction without statements sends nothing. The write
-   * transactions of one client wait for each other from their first statement on.
+   * the first statement, COMMIT in the request that closes the stream; a transaction without statements sends nothing. If the client
+   * has two write transactions open, the first statement of the next one waits until one of them has ended.
    * @throws the callback's own error; StreamError if the server ended the transaction before the commit; the signal's reason;
    * TransportError `TIMEOUT`
    */
@@ -165,8 +165,8 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
   }
 
   /**
-   * Closes the client and its connections. Pending calls reject at once; streams that may hold the write lock are closed first,
-   * which takes at most 2 s. If called several times, the shortest `drainMs` applies.
+   * Closes the client and its connections. Pending calls reject at once; open streams, which may hold the write lock, are closed
+   * first, which takes at most 2 s. If called several times, the shortest `drainMs` applies.
    * @param options `drainMs`: time in ms in which pending calls and transactions may finish, while new ones are rejected; 0 by default,
    * Infinity = no limit
    */

@@ -64,6 +64,7 @@ export abstract class Attempt extends SqlExecutor {
   }
 }
 
+/** `SqlExecutor` is abstract. */
 class Writer extends SqlExecutor {}
 
 /** Why an attempt has kept nothing and must be repeated. */
@@ -76,9 +77,8 @@ interface Failure {
 /**
  * An attempt that reads without a transaction. `runOptimistically` creates one for each run of the callback:
  * 1. The callback reads. Each read is recorded with its result.
- * 2. If it returns writes, `writer.batch` runs them after checks that repeat the reads, as one atomic batch. From then on, nothing
- *    else is checked.
- * 3. Without writes, `check` runs the checks alone.
+ * 2. If it returns writes, `writer.batch` runs them after checks that repeat the reads, as one atomic batch.
+ * 3. `check` runs the checks alone if there were no writes.
  * 4. If any of this has thrown, `findFailure` decides. Null means that the error is the result of the whole call.
  */
 export class OptimisticAttempt extends Attempt {
@@ -116,10 +116,7 @@ export class OptimisticAttempt extends Attempt {
   }
 
   readonly #commit: Send = async (statements, _scope, options) => {
-    if (statements.length === 0) {
-      await this.check()
-      return []
-    }
+    if (statements.length === 0) return [] // `check` follows
     this.#hasWrites = true
     this.#rejectFailedReads()
     return await this.#runChecked(statements, { ...options, mode: 'immediate' })
@@ -133,7 +130,7 @@ export class OptimisticAttempt extends Attempt {
     await this.#runChecked([], { mode: 'deferred' })
   }
 
-  /** Whether the reads must be checked without writes: the only read of an attempt has seen one state. */
+  /** Whether the reads must be checked in a request of their own. A batch of writes has checked them, and a single read saw one state. */
   get #needsCheck(): boolean {
     return !this.#hasWrites && this.#reads.length + this.#failedReads.length > 1
   }
@@ -155,7 +152,7 @@ export class OptimisticAttempt extends Attempt {
     if (this.#failure !== null || hasNoResult || this.#options.signal?.aborted) return this.#failure
     this.endReads()
     try {
-      // A failed read counts, because it may have failed in another state. It is not compared: its error may be the reason.
+      // a failed read counts, because it may have seen another state than the others, but only the others can be repeated and compared
       if (this.#needsCheck) await this.#runChecked([], { mode: 'deferred' })
     } catch {
       // apart from a conflict, which is recorded, a failed check says nothing about the callback's error
@@ -223,8 +220,10 @@ export class TransactionAttempt extends Attempt {
   }
 }
 
-// A WITH counts as a write if it has a word such as DELETE, even in quotes. It does so even with the option `readOnly: true`, because the
-// server would execute a WITH that writes.
+/**
+ * Rejects what may write. A WITH counts as a write if it has a word such as DELETE, even in quotes, and even with the option
+ * `readOnly: true`, because the server would execute a WITH that writes.
+ */
 function rejectWrite({ sql, kind }: EncodedStatement): void {
   const verb = getVerb(sql)
   if (!/^(?:select|values|with)$/.test(verb) || kind !== 'read')

@@ -14,8 +14,8 @@ interface Entry {
   /** Settles with the result, or error, of the call. */
   readonly waiter: Deferred<Results>
   readonly characters: number
-  /** Called when the caller aborts the call, or its deadline passes. */
-  onAbort: (reason: unknown) => void
+  /** Called when the call is rejected, for example because its caller has aborted it. */
+  onReject: (reason: unknown) => void
 }
 
 /**
@@ -43,11 +43,11 @@ export class Coalescer {
     const waiter = lifetime.wait<Results>({ deadline, signal: options.signal, onTimeout, mayHaveRun })
     const operation = new SqlRequest([{ ...call, resolve: waiter.resolve, reject: waiter.reject }])
     const characters = call.statements[0]?.json.length ?? 0
-    const entry: Entry = { operation, waiter, characters, onAbort: () => {} }
+    const entry: Entry = { operation, waiter, characters, onReject: () => {} }
     if (this.#waiting.push(entry) === 1) afterThisTick(this.#flush)
     return waiter.promise.then(resolve, (reason: unknown) => {
       reject(reason)
-      entry.onAbort(reason)
+      entry.onReject(reason)
     })
   }
 
@@ -56,12 +56,13 @@ export class Coalescer {
     this.#waiting = []
     const writes = unsettledEntries.filter(({ operation }) => operation.needsWriteLock)
     const reads = unsettledEntries.filter(({ operation }) => !operation.needsWriteLock)
+    // the requests of writes are sent one after the other, in this order (`coalescedWrites`)
     for (const entries of [...this.#divide(reads), ...this.#divide(writes)]) void this.#send(entries)
   }
 
   /**
-   * Divides calls among requests. Writes that return rows are sent in separate requests: if a row cannot be encoded as JSON, the
-   * server rejects the whole request, and the outcome of the other writes in it would be unknown.
+   * Divides calls among requests. Writes that return rows share requests only with each other: if a row cannot be encoded as JSON,
+   * the server rejects the whole request, and the outcome of every write in it is unknown.
    */
   #divide(entries: readonly Entry[]): Entry[][] {
     const requests: Entry[][] = []
@@ -86,12 +87,11 @@ export class Coalescer {
     const { deadline } = calls.reduce((a, b) => (b.deadline.endsAt > a.deadline.endsAt ? b : a))
     const controller = new AbortController()
     for (const entry of entries) {
-      const onAbort = (reason: unknown): void => {
+      entry.onReject = (reason) => {
         // removes the statement from the request, unless that was already sent
         if (!entry.operation.isEncoded) operations.splice(operations.indexOf(entry.operation), 1)
         if (entries.every(({ waiter }) => waiter.isSettled)) controller.abort(reason)
       }
-      entry.onAbort = onAbort
     }
     try {
       const { coalescedWrites } = this.#http

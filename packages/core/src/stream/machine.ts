@@ -43,8 +43,8 @@ export interface StreamClient {
 const MAX_V2_CALLS = 32
 
 /**
- * Whether a call of a transaction has acquired the write lock. A write that has failed has not, unless it has violated a constraint: it may
- * have been refused the lock, or not been executed.
+ * Whether a call of a transaction has acquired the write lock, unless the transaction is lost. A write that has failed has not, unless
+ * it has violated a constraint: it may have been refused the lock, or not been executed.
  */
 function acquiredLock(call: QueuedCall, outcome?: CallOutcome): boolean {
   const { prefix, scope, statements } = call
@@ -140,7 +140,7 @@ export class StreamMachine {
           this.#lose({ code: 'STREAM_CLOSED', message: 'closed while rows of a write were read' })
         state.isOpen = false
         this.#stopCursors(ENDED)
-        this.#do({ type: 'ended' })
+        this.#do({ type: 'resolveEnded' })
         return this.#resume()
       case 'clientClosed':
         this.#lose({
@@ -148,7 +148,7 @@ export class StreamMachine {
           message: 'the client was closed',
         })
         return
-      case 'closed':
+      case 'closeEnded':
         state.baton = null
         return this.#finishClose()
     }
@@ -292,6 +292,7 @@ export class StreamMachine {
     state.phase = 'idle'
     // `#settle` and `#handleNotSent` have put back calls that cannot be sent any more
     if (state.loss) this.#rejectAll(ENDED)
+    // BEGIN still waits for the permit, so a ROLLBACK that was queued meanwhile has nothing to undo
     if (state.permit === 'queued') this.#skipToRollback()
     this.#removeUndone()
     const [head] = state.queue
@@ -317,8 +318,8 @@ export class StreamMachine {
   #waitForPermit(): void {
     const { state } = this
     if (state.permit === 'none') this.#do({ type: 'acquirePermit' })
-    // the permit is not free: the event `permitQueued` led here again. The time limits of the calls do not run while they wait for it,
-    // so only their signals are watched
+    // the permit was not free, and this is the second call, after the event `permitQueued`. The time limits of the calls do not run
+    // while they wait for it, so only their signals are watched
     else for (const call of state.queue) this.#do({ type: 'watch', call })
     state.permit = 'queued'
   }
@@ -448,6 +449,7 @@ export class StreamMachine {
    */
   #handleNotSent({ calls, error, aborted }: Extract<StreamEvent, { type: 'notSent' }>): void {
     const { state } = this
+    // the server has no stream, so no transaction that needs the permit
     if (state.baton === null) this.#releasePermit()
     state.queue.unshift(...calls)
     const now = this.#client.clock.now()
@@ -479,7 +481,7 @@ export class StreamMachine {
     // unless the server has rejected the baton, the stream can still be closed, which releases the write lock; calls of `close` do not
     // wait for that
     if (failure.isUnknownStream) state.baton = null
-    else this.#do({ type: 'closed' })
+    else this.#do({ type: 'resolveClose' })
     this.#lose({ code: failure.code, message: failure.message, cause: error })
     for (const call of calls) this.#reject(call, findRejection(call, failure))
   }
@@ -499,7 +501,7 @@ export class StreamMachine {
     // its permit is kept until the stream is closed
     if (transaction) this.#drop('lost')
     this.#rejectAll(ENDED)
-    this.#do({ type: 'ended' })
+    this.#do({ type: 'resolveEnded' })
     if (state.cursor) this.#stopCursor(state.cursor, true, ENDED)
     this.#resume()
   }
@@ -550,7 +552,7 @@ export class StreamMachine {
   #finishClose(): void {
     this.state.phase = 'closed'
     this.#drop('rollback')
-    this.#do({ type: 'closed' })
+    this.#do({ type: 'resolveClose' })
   }
 
   #wake(): void {

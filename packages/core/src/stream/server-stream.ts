@@ -131,7 +131,7 @@ export class ServerStream implements OpenStream, SendingStream {
       case 'stopCursor':
         return effect.call.cursor?.stop(effect.endsStream, this.#toError(effect.rejection))
       case 'sendClose':
-        return void this.#sendClose().then(() => this.dispatch({ type: 'closed' }))
+        return void this.#sendClose().then(() => this.dispatch({ type: 'closeEnded' }))
       case 'resolve':
         effect.call.stopWatch?.()
         return effect.call.resolve(effect.results)
@@ -154,9 +154,9 @@ export class ServerStream implements OpenStream, SendingStream {
         return this.http.events.emit(effect.event)
       case 'lost':
         return this.http.events.emit({ type: 'transaction:lost', id: effect.id, error: this.#getLossError() })
-      case 'ended':
+      case 'resolveEnded':
         return this.#resolveEnded()
-      case 'closed':
+      case 'resolveClose':
         this.#mustWaitForClose = false
         for (const resolve of this.#closeResolvers.splice(0)) resolve()
     }

@@ -40,7 +40,7 @@ interface Events {
   close: {}
   clientClosed: {}
   /** The request that closes the stream has ended. */
-  closed: {}
+  closeEnded: {}
 }
 
 interface Effects {
@@ -63,10 +63,10 @@ interface Effects {
   emit: { event: Exclude<TransactionEvent, { type: 'transaction:lost' }> }
   /** Reports the loss of the transaction. */
   lost: { id: number }
-  /** The stream no longer accepts calls. */
-  ended: {}
-  /** Pending calls to `close` no longer wait. */
-  closed: {}
+  /** The stream accepts no more calls: resolves what waits for that. */
+  resolveEnded: {}
+  /** Resolves the pending calls of `close`. */
+  resolveClose: {}
 }
 
 type TransactionEvent = Extract<ClientEvent, { type: `transaction:${string}` }>

@@ -253,7 +253,7 @@ export class LocalServer implements AsyncDisposable {
 
   /** Returns the snapshots of a database, oldest first. */
   listSnapshots(database: string): readonly Snapshot[] {
-    return this.#snapshots.list(this.#service.getDatabase(database).id).map(toSnapshot)
+    return this.#snapshots.list(this.#service.getExistingDatabase(database).id).map(toSnapshot)
   }
 
   /**
@@ -263,16 +263,13 @@ export class LocalServer implements AsyncDisposable {
    * @returns its address, with a new token if the server takes tokens
    */
   async restoreSnapshot(database: string, name: string): Promise<DatabaseAddress> {
-    this.#service.checkOpen()
-    // `getDatabase` rejects a database whose file was lost, but a snapshot can restore it
-    const row = this.#service.findDatabase(database) ?? this.#service.getDatabase(database)
-    await this.#snapshots.restore(row, name)
+    await this.#snapshots.restore(this.#service.getExistingDatabase(database), name)
     return await this.#addressOf(database)
   }
 
   /** Removes a snapshot. */
   async deleteSnapshot(database: string, name: string): Promise<void> {
-    await this.#snapshots.remove(this.#service.getDatabase(database), name)
+    await this.#snapshots.remove(this.#service.getExistingDatabase(database), name)
   }
 
   get #snapshots() {

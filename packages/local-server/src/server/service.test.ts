@@ -87,6 +87,10 @@ test('a server whose only database was lost gets no empty one in its place', asy
   const next = await Service.start(optionsFor(directory))
   onTestFinished(() => next.close())
   expect([next.databaseNames, next.findDatabase('app')?.state]).toEqual([[], 'lost'])
+  expect(() => next.getDatabase('app')).toThrow('the file of database "app" is missing or empty')
+  await next.deleteDatabase('app')
+  await next.createDatabase('app')
+  expect(next.databaseNames).toEqual(['app'])
 })
 
 test('a database keeps its counters and requested failures until it has been removed, by any caller', async () => {

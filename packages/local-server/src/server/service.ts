@@ -50,7 +50,7 @@ const toConfiguration = ({ sizeLimit, ...settings }: DatabaseOptions): Partial<D
 })
 
 const LOST_NOTICE =
-  'its file is missing or empty: the database responds with 404 until it is deleted and created again'
+  'its file is missing or empty: the database responds with 404 until it is deleted and created again, or restored from a snapshot'
 
 /** The service without a socket: manages databases and tokens, and handles requests. */
 export class Service {
@@ -108,10 +108,16 @@ export class Service {
       await service.#createInitialDatabases(options.databases)
       return service
     } catch (error) {
+      const [loss] = losses
       await runAll([
-        () => backend?.[Symbol.asyncDispose](),
-        () => controlPlane?.stop(),
-        () => controlPlane?.close(),
+        ...(loss
+          ? // another server uses the directory, so nothing is written
+            [() => controlPlane?.abandon(loss), () => backend?.abandon()]
+          : [
+              () => backend?.[Symbol.asyncDispose](),
+              () => controlPlane?.stop(),
+              () => controlPlane?.close(),
+            ]),
         () => lock?.release(),
         () => temporary?.remove(),
       ]).catch(() => {}) // reports the first error instead
@@ -227,7 +233,7 @@ export class Service {
   }
 
   async deleteDatabase(name: string): Promise<void> {
-    await this.controlPlane.databases.remove(this.getDatabase(name))
+    await this.controlPlane.databases.remove(this.getExistingDatabase(name))
   }
 
   async exportDatabase(name: string, file: string): Promise<void> {
@@ -320,11 +326,21 @@ export class Service {
     return group
   }
 
-  /** Returns a database that is ready. @throws Error if it does not exist, or the service was closed */
+  /** Returns a database that is ready. @throws Error if it does not exist or its file was lost, or the service was closed */
   getDatabase(name: string): DatabaseRow {
+    const row = this.getExistingDatabase(name)
+    if (row.state === 'lost')
+      throw new Error(
+        `the file of database "${name}" is missing or empty; delete the database, or restore a snapshot of it`,
+      )
+    return row
+  }
+
+  /** Returns a database that is ready, or whose file was lost. @throws Error if it does not exist, or the service was closed */
+  getExistingDatabase(name: string): DatabaseRow {
     this.checkOpen()
     const row = this.findDatabase(name)
-    if (row?.state !== 'ready') throw new Error(`database "${name}" does not exist`)
+    if (row?.state !== 'ready' && row?.state !== 'lost') throw new Error(`database "${name}" does not exist`)
     return row
   }
 }
