@@ -151,6 +151,52 @@ describe('a client that disconnects', () => {
   })
 })
 
+describe('after another client has changed the columns of a table', () => {
+  const CHANGES = ['ALTER TABLE t DROP COLUMN a', 'ALTER TABLE t ADD COLUMN c DEFAULT 7']
+  /** Executes a statement with a cursor. @returns the names of the columns, and the values of the rows */
+  async function readCursor(url: string, sql: string, baton: string | null = null): Promise<unknown[]> {
+    const body = JSON.stringify({ baton, batch: { steps: [{ stmt: { sql } }] } })
+    const response = await fetch(`${url}/v3/cursor`, { method: 'POST', body })
+    const lines = (await response.text()).trim().split('\n')
+    const entries = lines.map(
+      (line) => JSON.parse(line) as { cols?: { name: string }[]; row?: { value: string }[] },
+    )
+    return entries.flatMap(
+      ({ cols, row }) => cols?.map(({ name }) => name) ?? row?.map(({ value }) => value) ?? [],
+    )
+  }
+
+  test('a stream names the new ones', async () => {
+    await using server = await startLocalServer()
+    await query(server.url, 'CREATE TABLE t(a, b)')
+    await query(server.url, "INSERT INTO t VALUES (1, 'one')")
+    const open = async () => (await pipeline(server.url, [execute('SELECT * FROM t')])).baton
+    const streams = [await open(), await open(), await open()] as const
+    for (const sql of CHANGES) await query(server.url, sql)
+    const select = 'SELECT * FROM t'
+    expect(await readCursor(server.url, select, streams[0])).toEqual(['b', 'c', 'one', '7'])
+    const executed = await pipeline(server.url, [execute(select), close], { baton: streams[1] })
+    const described = await pipeline(server.url, [{ type: 'describe', sql: select }, close], {
+      baton: streams[2],
+    })
+    for (const { results } of [executed, described])
+      expect(results[0]?.response?.result?.cols).toMatchObject([{ name: 'b' }, { name: 'c' }])
+  })
+
+  test('a cursor that has waited for the write lock names the new ones', async () => {
+    await using server = await startLocalServer()
+    await query(server.url, 'CREATE TABLE t(a, b)')
+    const { baton } = await pipeline(
+      server.url,
+      ['BEGIN IMMEDIATE', ...CHANGES].map((sql) => execute(sql)),
+    )
+    const inserted = readCursor(server.url, "INSERT INTO t (b) VALUES ('one') RETURNING *")
+    await sleep(100) // until it waits; if it arrives later, it cannot fail
+    await pipeline(server.url, [execute('COMMIT'), close], { baton })
+    expect(await inserted).toEqual(['b', 'c', 'one', '7'])
+  })
+})
+
 async function disconnectAfter(
   delayMs: number,
   send: (signal: AbortSignal) => Promise<unknown>,

@@ -19,6 +19,8 @@ import type { TableAuthorizer } from './table-authorizer.ts'
 import type { WriteLock, Writer } from './write-lock.ts'
 
 const SQLITE_BUSY = 5
+/** Makes the engine read the schema again if another connection has changed it; compiling a statement does not. */
+const READ_SCHEMA = 'SELECT 1 FROM sqlite_schema LIMIT 1'
 /** Savepoint around statements that are compiled without being executed. */
 const UNDO_SAVEPOINT = 'baton_undone'
 /** Kinds of statements that are kept compiled in case they are repeated. */
@@ -190,7 +192,7 @@ export class ClientConnection implements Writer {
         await this.#lockForSchema()
         this.#engine.run(`SAVEPOINT ${UNDO_SAVEPOINT}`)
         mustUndo = true
-      }
+      } else if (this.isAutocommit) this.#engine.run(READ_SCHEMA)
       const prepared = this.#prepare(statement, {
         write: mayChange,
         attach: true,
@@ -272,7 +274,7 @@ export class ClientConnection implements Writer {
    */
   async #lockForSchema(): Promise<void> {
     await this.#lock()
-    this.#engine.run('SELECT 1 FROM sqlite_schema LIMIT 1')
+    this.#engine.run(READ_SCHEMA)
   }
 
   #releaseLock(): void {

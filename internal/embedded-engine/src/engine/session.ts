@@ -32,7 +32,7 @@ import {
 } from './migration-program.ts'
 import { encodeResult, type StatementResult } from './result-encoder.ts'
 import { changesSchema } from './schema-change.ts'
-import type { SqliteConnection } from './sqlite-connection.ts'
+import type { SqliteColumn, SqliteConnection } from './sqlite-connection.ts'
 import {
   attachTarget,
   checkBlocked,
@@ -45,7 +45,7 @@ import {
 import type { StoredTexts } from './stored-texts.ts'
 import { TableAuthorizer } from './table-authorizer.ts'
 
-/** Maximum size of the rows and errors of a request, in bytes, as in the service. */
+/** Maximum size of the rows and errors of one operation of a request, in bytes, as in the service. */
 const MAX_RESPONSE_BYTES = 10_000_000
 /** How long a session may run statements before the worker receives messages. */
 const PAUSE_AFTER_MS = 20
@@ -135,7 +135,7 @@ export class Session {
     if (this.#host.isAbandoned(this.#call)) throw new ClientDisconnectedError()
   }
 
-  /** Cancels all waits of a call, because its client has disconnected. */
+  /** Cancels the wait of a call for the write lock, because its client has disconnected. */
   stopWaiting(call: number): void {
     if (this.#call === call) this.#connection.stopWaiting()
     this.#inner?.stopWaiting(call)
@@ -420,19 +420,25 @@ export class Session {
     { sink, permissions }: { readonly sink: CursorLines; readonly permissions: Permissions },
   ): Promise<void> {
     const run = await this.#prepare(step, permissions)
+    let columns: readonly SqliteColumn[] | null = run.columns
     try {
-      await sink.beginStep(index, run.columns)
       await this.#begin(run, step.request, permissions)
       for (;;) {
         const next = this.#withClientErrors(permissions, () => run.readRows(CURSOR_CHUNK_BYTES, true))
+        // it was compiled again if another connection has changed the schema
+        if (columns !== null) columns = run.columns
         // a finished statement ends before the wait for the reader, so that it does not hold the write lock meanwhile
         const result = next.isDone ? this.#countUsage(step.statement, run.finish()) : null
+        if (columns !== null) await sink.beginStep(index, columns)
+        columns = null
         await sink.writeRows(next.text)
         if (result !== null) return await sink.endStep(result)
       }
     } catch (error) {
       // a statement that is still running would keep the transaction from ending
       run.stop()
+      // libsql-server also sends the columns of a statement that fails at once
+      if (columns !== null) await sink.beginStep(index, columns)
       throw error
     }
   }
@@ -445,10 +451,10 @@ export class Session {
   async #prepare(step: Step, permissions: Permissions): Promise<RunningStatement> {
     this.#checkNotAbandoned()
     const { settings } = this.#database
-    const isBlocked = !permissions.ignoresBlocks && (settings.blockWrites || settings.blockReads)
-    if (isBlocked) checkBlocked(step.statement, settings)
+    const hasBlocks = !permissions.ignoresBlocks && (settings.blockWrites || settings.blockReads)
+    if (hasBlocks) checkBlocked(step.statement, settings)
     const { write, tables } = toStatementPermissions(step.statement, permissions)
-    const mayWrite = write && !isBlocked
+    const mayWrite = write && !hasBlocks
     try {
       const statement = mayWrite ? step.statement : withoutLock(step.statement)
       return await this.#connection.prepare(statement, { write: mayWrite, tables })
@@ -510,7 +516,7 @@ function toStatementPermissions(
   return { write: write && isReader !== true, tables: tables && new TableAuthorizer(tables, replaces) }
 }
 
-/** Returns the statement; a BEGIN IMMEDIATE as a plain BEGIN, because a client without write access must not hold the write lock. */
+/** Returns the statement; a BEGIN IMMEDIATE as a plain BEGIN, because a client that may not write must not hold the write lock. */
 function withoutLock(statement: Statement): Statement {
   if (statement.kind !== 'begin' || !statement.needsWriteLock) return statement
   return parseFirstStatement(deferTransactions(statement.sql)) ?? statement
