@@ -1,3 +1,5 @@
+import { Readable, Writable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import { createClient, readRows } from '@batonsql/core'
 import { openStream } from '@batonsql/core/adapter'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -105,6 +107,25 @@ describe.each([
     })()
     await expect(reading).rejects.toBe(ownError)
     expect(await count('left_early')).toBe(120_000)
+  })
+
+  test('throw() of the iterator, which a failing pipeline() calls, leaves the loop early, too', async () => {
+    await db.batch(['drop table if exists thrown', 'create table thrown (a)'])
+    const ownError = new Error('own error')
+    const failing = new Writable({ objectMode: true, write: (_chunk, _encoding, fail) => fail(ownError) })
+    const manyInserts = `insert into thrown ${selectNumbers(20_000).replace(", 'row ' || i as name", '')} returning a`
+    await db.transaction(async (tx) => {
+      const rows = Readable.from(readRows(tx, selectNumbers(2_000_000)))
+      await expect(pipeline(rows, failing)).rejects.toBe(ownError)
+      for (const executor of [tx, db]) {
+        const iterator = readRows(executor, executor === db ? selectNumbers(2_000_000) : manyInserts)
+        await iterator.next()
+        await expect(iterator.throw(ownError)).rejects.toBe(ownError)
+        expect(await iterator.next()).toEqual({ done: true, value: undefined })
+      }
+      await tx.execute('insert into thrown values (0)')
+    })
+    expect(await count('thrown')).toBe(20_001)
   })
 
   test('rejects for invalid SQL, a missing table, and a failure after some rows', async () => {

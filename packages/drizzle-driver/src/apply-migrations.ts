@@ -153,7 +153,7 @@ async function applyTogether(client: Client, journal: MigrationJournal, plan: Pl
     const queries = statements.map((statement) => ({ sql: getSql(statement) }))
     const cause = await findFailingStatement(error, queries, client)
     if (!(cause instanceof SqlError)) {
-      const [, position = -1] = STATEMENT.exec((cause as Error).message) ?? []
+      const [, position = -1] = STATEMENT.exec((Object(cause) as Error).message) ?? []
       throw migrationError({ ...(steps[Number(position)]?.failure as object), cause }, client, plan)
     }
     const failure = steps[cause.statementIndex ?? -1]?.failure
@@ -246,7 +246,8 @@ function migrationError(failure: FailedStatement, { url }: Client, state: Journa
   const { migration, statementIndex, cause } = failure
   const subject = migration ? `migration ${migration}` : 'the migrations'
   const position = typeof statementIndex === 'number' ? `, statement ${statementIndex + 1}` : ''
-  const { message, code } = cause as { message: string; code?: string }
+  // the user's `authToken` may have thrown anything
+  const { message = String(cause), code } = Object(cause) as { message?: string; code?: string }
   const hint =
     code === 'TRANSACTION_TIMEOUT' ? ' (they took more than 5 s while another writer waited; split them)' : ''
   return new MigrationError(

@@ -148,7 +148,7 @@ export class MigrationJournal {
     }
     return await read(true).catch((error: unknown) => {
       // a schema database permits a transaction only within one batch
-      if ((error as { code?: string }).code !== 'SCHEMA_MIGRATION_ERROR') throw error
+      if ((Object(error) as { code?: string }).code !== 'SCHEMA_MIGRATION_ERROR') throw error
       return read(false)
     })
   }

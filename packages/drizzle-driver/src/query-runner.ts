@@ -105,7 +105,8 @@ export class QueryRunner {
 
   async #toDrizzleError(reason: unknown, queries: readonly RunnableSql[], wrap: WrapError): Promise<Error> {
     const error = (await findFailingStatement(reason, queries, this.#executor)) as Error
-    const { statementIndex } = error as { readonly statementIndex?: number | null }
+    // the user's `authToken` may have thrown anything
+    const { statementIndex } = Object(error) as { readonly statementIndex?: number | null }
     const failedQuery = statementIndex == null ? undefined : queries[statementIndex]
     const sql = failedQuery?.sql ?? queries.map((query) => query.sql).join(';\n')
     return wrap(sql, [...(failedQuery?.params ?? [])], error)

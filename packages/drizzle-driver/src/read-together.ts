@@ -12,7 +12,7 @@ export async function readTogether(
   )
   return outcomes.map((outcome) => {
     if (outcome.status === 'fulfilled') return outcome.value
-    const { name, code } = outcome.reason as { name?: string; code?: string }
+    const { name, code } = Object(outcome.reason) as { name?: string; code?: string }
     if (name === 'SqlError' && code !== 'SCHEMA_MIGRATION_ERROR') return null
     throw outcome.reason
   })

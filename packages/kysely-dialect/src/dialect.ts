@@ -14,6 +14,8 @@ const EXPECTED = 'expected a configuration with either `client` or `url`'
  * ```ts
  * const db = new Kysely<Database>({ dialect: new BatonDialect({ url, authToken }) })
  * ```
+ * Kysely passes the values of a query on some time after `execute()` was called, as for every dialect: until the query has settled, do
+ * not write to a buffer that it inserts.
  */
 export class BatonDialect implements Dialect {
   readonly #config: BatonDialectConfig

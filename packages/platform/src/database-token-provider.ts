@@ -3,6 +3,7 @@ import type { PlatformCallOptions } from './config.ts'
 import { type CreateTokenOptions, type Databases, PERMISSIONS } from './routes/databases.ts'
 import type { Groups } from './routes/groups.ts'
 import { type DatabaseToken, readClaims } from './token.ts'
+import { copyJson } from './view.ts'
 
 /** Kind and lifetime of the tokens that a provider creates, for a database or for a group. */
 export type DatabaseTokenOptions = Omit<CreateTokenOptions, keyof PlatformCallOptions> & {
@@ -50,7 +51,7 @@ export function databaseTokenProvider(
   options: DatabaseTokenOptions,
 ): DatabaseTokenProvider {
   checkOptions(options, { ...PERMISSIONS, expiration: 'string', database: 'string', group: 'string' })
-  const { expiration, database, group, ...permissions } = options
+  const { expiration, database, group, ...permissions } = copyJson(options)
   if ((database === undefined) === (group === undefined))
     throw new TypeError('a token provider needs either database or group')
   const expirationMs = parseDuration(expiration)

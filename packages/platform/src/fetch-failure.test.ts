@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { fetchFailure } from '../test-support/scripted-platform.ts'
-import { wasNeverConnected } from './fetch-failure.ts'
+import { describeFailure, wasNeverConnected } from './fetch-failure.ts'
 
 test.each([
   ['refused', 'ECONNREFUSED', 'connect', true],
@@ -15,4 +15,9 @@ test.each([
 test('handles an error that is its own cause', () => {
   const error = new Error('circular')
   expect(wasNeverConnected(Object.assign(error, { cause: error }))).toBe(false)
+})
+
+test('describes any value that a custom fetch throws', () => {
+  for (const value of [undefined, null, 'text', Object.create(null)])
+    expect(describeFailure(value, '')).toBe(Object(value) === value ? '[object Object]' : String(value))
 })

@@ -34,5 +34,7 @@ export const wasNeverConnected = (failure: unknown): boolean =>
  */
 export function describeFailure(failure: unknown, token: string): string {
   const root = listCauses(failure).at(-1)
-  return redact(root instanceof Error ? root.message : String(root), token)
+  // `String` fails for an object without a prototype
+  const text = Object(root) === root ? {}.toString.call(root) : String(root)
+  return redact(root instanceof Error ? root.message : text, token)
 }

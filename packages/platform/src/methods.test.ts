@@ -302,6 +302,39 @@ describe('ensure', () => {
     expect(fresh.received.filter(({ method }) => method === 'POST')).toHaveLength(1)
   })
 
+  test('reads its arguments when it is called, even if the caller reuses them for the next call', async () => {
+    const { platform, received } = scriptedPlatform(({ method }) =>
+      method === 'POST' ? { body: { database, group: { name: 'g' } } } : notFound,
+    )
+    const options = {}
+    const newDatabase = { name: '', group: 'default', seed: { type: 'database' as const, name: '' } }
+    const newGroup = { name: '', location: 'aws-eu-west-1', extensions: [''] }
+    const calls: Promise<unknown>[] = []
+    for (const name of ['first', 'second']) {
+      Object.assign(newDatabase, { name }).seed.name = `parent-of-${name}`
+      Object.assign(newGroup, { name }).extensions[0] = `extension-of-${name}`
+      calls.push(platform.databases.ensure(newDatabase, options), platform.groups.ensure(newGroup, options))
+    }
+    Object.assign(options, { signal: AbortSignal.abort(), timeoutMs: 0 })
+    await Promise.allSettled(calls)
+    const created = received
+      .filter(({ method }) => method === 'POST')
+      .map(({ body }) => JSON.parse(body as string) as object)
+    expect(created).toHaveLength(4)
+    for (const name of ['first', 'second']) {
+      expect(created).toContainEqual({
+        name,
+        group: 'default',
+        seed: { type: 'database', name: `parent-of-${name}` },
+      })
+      expect(created).toContainEqual({
+        name,
+        location: 'aws-eu-west-1',
+        extensions: [`extension-of-${name}`],
+      })
+    }
+  })
+
   test('returns the existing resource if another caller created it first', async () => {
     const race = service(null, (make) => {
       make()
@@ -556,6 +589,18 @@ describe('databaseToken', () => {
     expect(received.map(({ url }) => url)).toEqual([
       '/v1/organizations/acme/databases/db/auth/tokens?expiration=1h&authorization=read-only',
     ])
+  })
+
+  test('later changes of its options do not change the permissions of its tokens', async () => {
+    const { platform, received } = tokenService(3_600)
+    const readAttach = ['public']
+    const permissions = [{ tables: ['note'], actions: ['data_read' as const] }]
+    const token = platform.databaseToken({ database: 'db', expiration: '1h', readAttach, permissions })
+    readAttach.push('secret')
+    permissions[0]?.tables.push('secret')
+    await token()
+    expect(received[0]?.body).toContain('public')
+    expect(received[0]?.body).not.toContain('secret')
   })
 
   test('creates tokens for a group', async () => {

@@ -67,3 +67,6 @@ function encode(value: unknown, name: string): unknown {
   }
   return isObject(value) ? toBody(value) : value
 }
+
+/** Copies the JSON of an object that is sent later: until then, its owner may change it. */
+export const copyJson = <T extends object>(value: T): T => JSON.parse(JSON.stringify(value)) as T

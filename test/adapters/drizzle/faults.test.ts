@@ -71,6 +71,14 @@ test.each<[number, string, string]>([
   },
 )
 
+test('a token function that throws undefined is a DrizzleQueryError, of a batch too', async () => {
+  const withoutToken = drizzle({ connection: { ...database.config, authToken: () => Promise.reject() } })
+  const insert = withoutToken.insert(items).values({ name: 'a' })
+  await expect(insert).rejects.toBeInstanceOf(DrizzleQueryError)
+  await expect(withoutToken.batch([insert])).rejects.toBeInstanceOf(DrizzleQueryError)
+  await withoutToken.$client.close()
+})
+
 test('a request that times out is aborted', async () => {
   const shortTimeout = drizzle({
     connection: {

@@ -344,6 +344,26 @@ describe('which migrations are pending', () => {
   })
 })
 
+test('a token function that throws undefined, at any request, is not replaced by an error of our own', async () => {
+  const migrations = [createMigration(1, 'create table a (b)')]
+  for (let failing = 0; ; failing++) {
+    let calls = 0
+    const authToken = () => (calls++ === failing ? Promise.reject() : (database.authToken ?? ''))
+    const withoutToken = drizzle(createClient({ ...database.config, authToken }))
+    const outcome = await migrate(withoutToken, { migrations }).then(
+      () => 'migrated',
+      (error: unknown) => error,
+    )
+    await withoutToken.$client.close()
+    if (outcome === 'migrated') break
+    if (outcome !== undefined)
+      expect(outcome).toMatchObject({
+        name: 'MigrationError',
+        message: expect.stringContaining('failed: undefined'),
+      })
+  }
+})
+
 test('concurrent deployments apply each migration once', async () => {
   await db.run(sql`create table log (n integer)`)
   const migrations = [1, 2].map((number) => createMigration(number, `insert into log values (${number})`))

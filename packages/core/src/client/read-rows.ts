@@ -24,6 +24,7 @@ import { Transaction } from './transaction.ts'
  * the stream. Inside a transaction, the first one has the statement parsed, because a statement that does not parse would end the
  * transaction. The first `next()` sends the first request, but the statement, the arguments and the options are read when
  * `readRows` is called. `timeoutMs` limits each wait for the server. A server without `/v3/cursor` sends the whole result at once.
+ * `return()` first waits for a pending `next()`, which the signal ends at once.
  *
  * ```ts
  * for await (const row of readRows(db, 'select * from measurement')) …

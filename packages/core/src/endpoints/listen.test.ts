@@ -1,4 +1,6 @@
+import { getEventListeners } from 'node:events'
 import type { ServerResponse } from 'node:http'
+import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { ManualClock } from '../../test-support/manual-clock.ts'
 import { inOrder, type Script, scripted, status } from '../../test-support/scripted-server.ts'
@@ -9,10 +11,11 @@ import type { ClientEvent } from '../observe/events.ts'
 import { type ChangeEvent, type ListenOptions, listen, readEvents } from './listen.ts'
 
 const changes = (text: string): string => `event:changes\ndata:${text}\n\n`
-const begin = (response: ServerResponse, text = ''): void => {
+const begin = (response: ServerResponse, text = ''): ServerResponse => {
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   response.flushHeaders()
   if (text) response.write(text)
+  return response
 }
 const NO_CHANGES = { insert: 0, update: 0, delete: 0, unknown: 0 }
 
@@ -49,7 +52,8 @@ async function readyListener() {
   })
   const observe = (event: ClientEvent): void => void (event.type === 'retry' && observed.push(event))
   const http = new Http(resolveConfig({ url: 'http://x', fetch, observe }), clock)
-  const events = readEvents(http, { path: '/beta/listen?table=t', signal: undefined, idleTimeoutMs: 150 })
+  const request = { path: '/beta/listen?table=t', signal: undefined, idleTimeoutMs: 150 }
+  const events = readEvents(http, request, new AbortController().signal)
   expect(await events.next()).toMatchObject({ value: { type: 'ready' } })
   return { clock, bodies, observed, events, next: events.next() }
 }
@@ -281,6 +285,54 @@ describe('is ended by', () => {
     await expect(next).rejects.toMatchObject({ code: 'CLOSED' })
     await closed
     await expect(listen(db, { table: 't' }).next()).rejects.toThrow('the client is closed')
+  })
+
+  describe.each(['return', 'throw'] as const)('%s() of the iterator', (method) => {
+    const ownError = new Error('own error')
+
+    test.each<[string, Script]>([
+      ['for an event', (_, response) => begin(response)],
+      ['to reconnect', (_, response, count) => (count > 1 ? response.destroy() : begin(response).end())],
+    ])('while a next() waits %s', async (_, script) => {
+      const { db } = await scripted(script)
+      const { signal } = new AbortController()
+      const iterator = listen(db, { table: 't', signal })
+      await iterator.next()
+      const next = iterator.next()
+      await pause(20)
+      if (method === 'throw') await expect(iterator.throw(ownError)).rejects.toBe(ownError)
+      else expect(await iterator.return()).toEqual({ done: true, value: undefined })
+      expect(await next).toEqual({ done: true, value: undefined })
+      expect(await iterator.next()).toEqual({ done: true, value: undefined })
+      expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+    })
+
+    test('between two events, and before the first', async () => {
+      const { db, received } = await scripted((_, response) => begin(response))
+      for (const readsFirst of [true, false]) {
+        const iterator = listen(db, { table: 't' })
+        if (readsFirst) await iterator.next()
+        if (method === 'throw') await expect(iterator.throw(ownError)).rejects.toBe(ownError)
+        else expect(await iterator.return()).toEqual({ done: true, value: undefined })
+        expect(await iterator.next()).toEqual({ done: true, value: undefined })
+      }
+      expect(received).toHaveLength(1)
+    })
+  })
+
+  test('canceling a ReadableStream of the events, which aborts the request', async () => {
+    const disconnected = Promise.withResolvers<void>()
+    const { db } = await scripted((_, response) => {
+      response.on('close', disconnected.resolve)
+      begin(response)
+    })
+    const reader = ReadableStream.from(listen(db, { table: 't' })).getReader()
+    await reader.read()
+    const pending = reader.read()
+    await pause(20)
+    await reader.cancel()
+    expect((await pending).done).toBe(true)
+    await disconnected.promise
   })
 
   test('leaving the loop, which aborts the request', async () => {

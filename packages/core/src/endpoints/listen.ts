@@ -1,5 +1,6 @@
 import { CALL_OPTIONS, checkOptions } from '@batonsql/options'
 import { asNotApplied, HttpError, ProtocolError, TransportError, toProtocolError } from '../base/errors.ts'
+import { joinSignals } from '../base/join-signals.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, getHttp } from '../client/client.ts'
 import type { Http } from '../http/http.ts'
@@ -67,7 +68,8 @@ const MAX_EMPTY_RESPONSES = 3
  * for await (const event of listen(db, { table: 'note' })) …
  * ```
  * The server counts what SQLite's update hook reports, which includes neither changes to WITHOUT ROWID tables nor a DELETE without
- * WHERE. Leaving the loop ends the listener; so does closing the client, with a TransportError `CLOSED`.
+ * WHERE. Leaving the loop ends the listener, as does `return()`, even while a `next()` is pending; so does closing the client, with a
+ * TransportError `CLOSED`.
  * @throws HttpError if the server rejects the first connection, or a later one with a status other than 408, 429 and 5xx;
  * TransportError if the first connection fails; ProtocolError if the response is not an event stream (judged by its content type or,
  * without one, by its first line), or if the server keeps sending empty responses; the signal's reason
@@ -80,19 +82,32 @@ export function listen(db: Client, options: ListenOptions): AsyncGenerator<Chang
     if (!ACTIONS.includes(action)) throw new TypeError(`actions are ${ACTIONS.join(', ')}, not '${action}'`)
   const query = new URLSearchParams({ table })
   for (const action of actions) query.append('action', action)
-  return readEvents(getHttp(db), {
-    path: `/beta/listen?${query.toString()}`,
-    signal,
-    idleTimeoutMs: timeoutMs,
+  const path = `/beta/listen?${query.toString()}`
+  const left = new AbortController()
+  const events = readEvents(getHttp(db), { path, signal, idleTimeoutMs: timeoutMs }, left.signal)
+  const [end, fail] = [events.return.bind(events), events.throw.bind(events)]
+  // a generator itself first waits for the pending `next()`, and so would a canceled ReadableStream: perhaps for ever
+  return Object.assign(events, {
+    return: (value: undefined) => {
+      left.abort()
+      return end(value)
+    },
+    throw: (error: unknown) => {
+      left.abort()
+      return fail(error)
+    },
   })
 }
 
-/** Reads the events of a request; {@link listen} without its checks. */
+/** Reads the events of a request; {@link listen} without its checks. @param left ends them without an error */
 export async function* readEvents(
   http: Http,
-  request: BodyRequest,
+  { signal: ownSignal, ...target }: BodyRequest,
+  left: AbortSignal,
 ): AsyncGenerator<ChangeEvent, void, undefined> {
-  const { signal } = request
+  const joinedSignals = joinSignals(ownSignal ? [left, ownSignal] : [left])
+  const { signal } = joinedSignals
+  const request = { ...target, signal }
   let isFirst = true
   let attempt = 0
   let emptyResponses = 0
@@ -105,7 +120,7 @@ export async function* readEvents(
           isFirst = false
         }
       } catch (error) {
-        if (isFirst || !shouldReconnect(error) || signal?.aborted) throw error
+        if (isFirst || !shouldReconnect(error) || signal.aborted) throw error
         const isStable = http.clock.now() - startedAt > STABLE_AFTER_MS
         emptyResponses = error instanceof EmptyResponseError && !isStable ? emptyResponses + 1 : 0
         if (emptyResponses === MAX_EMPTY_RESPONSES)
@@ -118,7 +133,10 @@ export async function* readEvents(
       }
     }
   } catch (error) {
+    if (left.aborted && error === left.reason) return
     throw withCallerStack(asNotApplied(error))
+  } finally {
+    joinedSignals.stop()
   }
 }
 

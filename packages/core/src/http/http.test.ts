@@ -14,6 +14,7 @@ import {
 } from '../../test-support/scripted-server.ts'
 import { HttpError } from '../base/errors.ts'
 import { type Client, createClient } from '../client/client.ts'
+import { readRows } from '../client/read-rows.ts'
 import { isHealthy, serverVersion } from '../endpoints/server-status.ts'
 import type { Fetch } from '../transport/transport.ts'
 
@@ -301,6 +302,37 @@ test('a call rejects with the error of the token function', async () => {
     },
   })
   await expect(db.execute('select 1')).rejects.toThrow('no vault')
+  expect(received).toHaveLength(0)
+})
+
+/** Returns what a call rejects with. */
+const getReason = (call: Promise<unknown>): Promise<unknown> =>
+  call.then(
+    () => 'no rejection',
+    (error: unknown) => error,
+  )
+
+test.each<[string, unknown]>([
+  ['undefined', undefined],
+  ['null', null],
+  ['an error with the status of another server', Object.assign(new Error('no vault'), { status: 400 })],
+])('%s, thrown by a token function, rejects every kind of call', async (_, reason) => {
+  const { db, received } = await scripted(noResponse, { authToken: () => Promise.reject(reason) })
+  expect(await getReason(db.execute(WRITE))).toBe(reason)
+  expect(await getReason(db.batch([WRITE]))).toBe(reason)
+  expect(await getReason(db.transaction((tx) => tx.execute(WRITE)))).toBe(reason)
+  expect(await getReason(readRows(db, WRITE).next())).toBe(reason)
+  expect(received).toHaveLength(0)
+})
+
+test('an abort with null rejects a statement of a transaction that is about to be sent', async () => {
+  const { db, received } = await scripted(noResponse)
+  const controller = new AbortController()
+  await db.transaction(async (tx) => {
+    const call = tx.execute(WRITE, [], { signal: controller.signal })
+    controller.abort(null)
+    expect(await getReason(call)).toBeNull()
+  })
   expect(received).toHaveLength(0)
 })
 

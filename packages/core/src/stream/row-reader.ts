@@ -36,6 +36,8 @@ export class RowReader implements Cursor {
   count = 0
   /** Whether the loop over the rows was left early. */
   stoppedEarly = false
+  /** What the caller has passed to the iterator's `throw()`, as a destroyed `Readable.from()` does. */
+  #thrown: { readonly error: unknown } | null = null
   readonly #stream: ServerStream
   readonly #statement: EncodedStatement
   readonly #call: CursorCall
@@ -110,7 +112,7 @@ export class RowReader implements Cursor {
 
   /** Reports a failure to the stream. @returns the error that the loop over the rows throws */
   fail(error: unknown): unknown {
-    if (!this.#isSent || this.#decoder.hasCallbackFailed) return error
+    if (!this.#isSent || this.#decoder.hasCallbackFailed || this.#thrown?.error === error) return error
     // already reported when the cursor was stopped
     if (this.#failure && this.#failure.error === error) return this.#failure.reason
     const { http, state } = this.#stream
@@ -152,6 +154,7 @@ export class RowReader implements Cursor {
     const abort = (): void => this.#exchange?.abort()
     endController.signal.addEventListener('abort', abort)
     let isFinished = false
+    let isYielding = false
     try {
       if (signal?.aborted) abortAll()
       stopController.signal.throwIfAborted()
@@ -160,7 +163,9 @@ export class RowReader implements Cursor {
       for (const row of this.#allRows ?? []) {
         stopController.signal.throwIfAborted()
         this.count += 1
+        isYielding = true
         yield row
+        isYielding = false
       }
       while (!this.#allRows) {
         stopController.signal.throwIfAborted()
@@ -169,13 +174,17 @@ export class RowReader implements Cursor {
         const rows = this.#decoder.read(line.value)
         for (const row of rows instanceof Promise ? await rows : rows) {
           this.count += 1
+          isYielding = true
           yield row
+          isYielding = false
         }
       }
       isFinished = true
       if (!this.#allRows) this.#decoder.checkEnd(this.#inTransaction)
     } catch (error) {
-      if (this.#decoder.hasCallbackFailed) throw error
+      if (isYielding) this.#thrown = { error }
+      // leaves the loop early
+      if (this.#decoder.hasCallbackFailed || isYielding) throw error
       isFinished = true
       // the stream can continue
       if (stopController.signal.aborted) await this.#finish().catch((reason: unknown) => this.fail(reason))

@@ -214,7 +214,7 @@ export class ServerStream implements OpenStream, SendingStream {
       result = await this.post(sending)
     }
     const mayBeExecuteOnly =
-      isBatch && result && !result.isOk && (result.error as Partial<HttpError>).status === 400
+      isBatch && result && !result.isOk && result.error instanceof HttpError && result.error.status === 400
     if (!result || (mayBeExecuteOnly && server.isExecuteOnly !== false)) {
       const { sendExecutes } = await import('./execute-only.ts')
       result = await sendExecutes(this, sending, result)

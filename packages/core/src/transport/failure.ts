@@ -25,7 +25,9 @@ function rootMessage(error: unknown): string {
     if (!(inner instanceof Error)) break
     root = inner
   }
-  return root instanceof Error ? root.message : String(root)
+  if (root instanceof Error) return root.message
+  // `String` fails for an object without a prototype
+  return Object(root) === root ? {}.toString.call(root) : String(root)
 }
 
 /** Returns the error of a timeout. @param remedy appended to the message */

@@ -66,6 +66,7 @@ test.each([
   ['with undefined', undefined, 'no response from http://x: undefined'],
   ['with null', null, 'no response from http://x: null'],
   ['with a string', 'no way', 'no response from http://x: no way'],
+  ['with an object without a prototype', Object.create(null), 'no response from http://x: [object Object]'],
 ])('reports a network error if fetch rejects %s', async (_, reason, message) => {
   const db = clientWith(() => Promise.reject(reason))
   await expect(db.execute('insert into t values (1)')).rejects.toMatchObject({ code: 'NETWORK', message })

@@ -8,7 +8,7 @@ import { bodyObject, getField, list, noResult, object, type ParsedResponse, text
 import { checkWaitOptions, type WaitUntilReadyOptions, waitForDatabase } from '../readiness.ts'
 import { buildPath, checkedBody, type PagedOptions, type Routes, sendNothing } from '../route.ts'
 import type { DatabaseToken } from '../token.ts'
-import { isObject, toOptionalBody, toView, withRaw } from '../view.ts'
+import { copyJson, isObject, toOptionalBody, toView, withRaw } from '../view.ts'
 
 /** Source of the rows of a new database. */
 export interface DatabaseSeed {
@@ -267,7 +267,7 @@ export function buildDatabases(config: ResolvedConfig, routes: Routes): Database
   /** Returns a function that waits for the new database if requested. @throws TypeError for invalid wait options */
   const prepareWait = ({ wait = false, signal }: CreateDatabaseOptions) => {
     checkOption('wait', wait, 'boolean or object')
-    const waitOptions = typeof wait === 'object' ? wait : {}
+    const waitOptions = typeof wait === 'object' ? { ...wait } : {}
     checkWaitOptions(waitOptions)
     return async (hostname: string): Promise<void> => {
       if (wait !== false)
@@ -286,16 +286,17 @@ export function buildDatabases(config: ResolvedConfig, routes: Routes): Database
           creation.then((result) => waitIfRequested(result.data.hostname).then(() => result)),
         )
       }),
-    async ensure(database, options = {}) {
-      toDatabaseBody(database) // checked even if there is nothing to create
+    async ensure(requested, options = {}) {
+      toDatabaseBody(requested) // checked even if there is nothing to create
       const waitIfRequested = prepareWait(options)
+      const database = copyJson(requested)
       const { name } = database
       const { wait: _, ...callOptions } = options
       const { created, wasMissing, resource } = await createUnlessExists({
         label: `database "${name}"`,
         path: buildPath(DATABASE_PATH, config, [name]),
         find: () => get(name, callOptions),
-        create: () => create(database, options).then(() => afterWrite(get(name, callOptions))),
+        create: () => create(database, callOptions).then(() => afterWrite(get(name, callOptions))),
         findDifferences: (existing) => findDifferences(existing, database),
         signal: options.signal,
       })
@@ -305,10 +306,10 @@ export function buildDatabases(config: ResolvedConfig, routes: Routes): Database
     async waitUntilReady(database, options = {}) {
       checkOption('database', database, 'string or object')
       checkWaitOptions(options)
-      const { signal, timeoutMs } = options
+      const { signal, timeoutMs, authToken } = options
       const { hostname } =
         typeof database === 'string' ? await get(database, { signal, timeoutMs }) : database
-      await waitForDatabase(config, hostname, options)
+      await waitForDatabase(config, hostname, { signal, timeoutMs, authToken })
     },
   }
 }

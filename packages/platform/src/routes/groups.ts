@@ -6,6 +6,7 @@ import { afterWrite } from '../platform-error.ts'
 import { bodyObject, list, noResult, object, text } from '../readers.ts'
 import { buildPath, checkedBody, type Routes, sendNothing, textBody } from '../route.ts'
 import type { DatabaseToken } from '../token.ts'
+import { copyJson } from '../view.ts'
 import { TOKEN_INPUT } from './databases.ts'
 
 /** A group to create. */
@@ -106,14 +107,16 @@ export function buildGroups(config: ResolvedConfig, routes: Routes): Groups {
       const waitUntilReady = (): Promise<void> => afterWrite(waitForLocation(name, location, callOptions))
       return toPlatformCall(call.withResponse().then((result) => waitUntilReady().then(() => result)))
     },
-    async ensure(group, options = {}) {
-      toGroupBody(group) // checked even if there is nothing to create
+    async ensure(requested, options = {}) {
+      toGroupBody(requested) // checked even if there is nothing to create
+      const callOptions = { ...options }
+      const group = copyJson(requested)
       const { name, location } = group
       const { created, resource } = await createUnlessExists({
         label: `group "${name}"`,
         path: buildPath(GROUP_PATH, config, [name]),
-        find: () => methods.get(name, options),
-        create: () => methods.create(group, options),
+        find: () => methods.get(name, callOptions),
+        create: () => methods.create(group, callOptions),
         findDifferences: ({ primary }) =>
           primary === location ? [] : [`its primary is in "${primary}", not "${location}"`],
         signal: options.signal,
