@@ -29,7 +29,8 @@ interface QueryOptions {
 
 /**
  * A connection without a pool: outside of transactions, it sends each query in its own request until a statement such as `pragma … =`
- * needs a session. Kysely replaces the methods of a connection to log queries, and calls them one at a time.
+ * needs a session. Kysely calls its methods one at a time, so its state needs no lock, and replaces them to log queries, so they do not
+ * call each other.
  */
 export class BatonConnection implements DatabaseConnection {
   readonly #client: Client
@@ -138,6 +139,7 @@ export class BatonConnection implements DatabaseConnection {
     this.#abortController?.abort()
   }
 
+  /** Called for an aborted query with the strategy `kill session`: no later query of the connection runs. */
   async killSession(): Promise<void> {
     this.#abortController?.abort()
     await this.release()

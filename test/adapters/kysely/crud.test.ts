@@ -456,6 +456,15 @@ test.each<[string, (invalid: unknown) => Promise<unknown>, string]>([
         .execute(),
     'parameter 2 (column name): ',
   ],
+  [
+    'a list with an expression',
+    (name) =>
+      db
+        .deleteFrom('person')
+        .where('name', 'in', [sql<string>`lower(${'A'})`, name] as never)
+        .execute(),
+    'parameter 2 (column name): ',
+  ],
   ['raw SQL', (name) => sql`select ${name}`.execute(db), 'parameter 1: '],
   [
     'a batch',

@@ -71,6 +71,31 @@ if (inject('kysely') === '0.28') {
       await waitFor(() => sql`select 1`.execute(db))
     })
 
+    test.each(['cancel query', 'kill session'] as const)(
+      'with the strategy `%s`, its request is aborted',
+      async (inflightQueryAbortStrategy) => {
+        const signals: (AbortSignal | null | undefined)[] = []
+        const dialect = new BatonDialect({
+          ...database.config,
+          fetch: (input, init) => {
+            signals.push(init?.signal)
+            return fetch(input, init)
+          },
+        })
+        const observed = new Kysely<Tables>({ dialect })
+        const controller = new AbortController()
+        const options = { signal: controller.signal, inflightQueryAbortStrategy }
+        const query = slowInsert('a', ENDLESS_STEPS).execute(observed, options)
+        const aborted = expect(query).rejects.toThrow('own error')
+        await expect.poll(() => signals.length).toBe(1)
+        expect(signals[0]?.aborted).toBe(false)
+        controller.abort(new Error('own error'))
+        await aborted
+        await expect.poll(() => signals[0]?.aborted).toBe(true)
+        await observed.destroy()
+      },
+    )
+
     test('does not affect its transaction by default', async () => {
       await db.transaction().execute(async (trx) => {
         await insert(trx, 'a')

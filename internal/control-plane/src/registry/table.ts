@@ -1,6 +1,9 @@
 import type { RegistryFile } from './registry-file.ts'
 
-/** Rows of one kind, all in memory: reads never access the file. Writes must be made in a transaction. */
+/**
+ * Rows of one kind, all in memory: reads never access the file. Writes must be made in `Registry.transaction`, which reads the rows again
+ * if it is rolled back.
+ */
 export class Table<Row extends { readonly id: string }> {
   readonly #registry: { readonly file: RegistryFile }
   readonly #kind: string

@@ -141,7 +141,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
     try {
       limit = limitTransaction(http, options)
       for (let attempt = 0; ; attempt++) {
-        // `true`: counted above, so that closing the client waits for the whole transaction
+        // `true`: not counted as a call of its own, because `lifetime.begin()` counts the whole transaction, for which `close` waits
         const stream = new ServerStream(http, true)
         stream.begin(beginStatement(mode))
         try {

@@ -6,7 +6,7 @@ import { decodeFloat, decodeInteger, type IntMode, type Value } from './value.ts
 // cell, which no caller sees. If a type, a separator or a mark below is not where servers write it, JSON.parse reads the rows. The values
 // are not validated: some that are not JSON, such as a REAL written as 0x10, are accepted.
 
-/** Results with fewer characters are parsed as JSON. */
+/** Rows of at most this many characters are parsed as JSON. */
 const MIN_LENGTH = 1_000
 
 // These marks occur only where the response has these keys. They cannot occur in a value, where their quotes would be written as `\"`, and
@@ -134,6 +134,7 @@ export class RowText {
 
   /** Returns the position of the next escape sequence in the rows, or their end. */
   #findEscape(from: number): number {
+    // V8 does not copy a slice, and without one, the search would go on beyond the rows
     const index = this.#text.slice(from, this.#end).indexOf('\\')
     return index === -1 ? this.#end : from + index
   }
@@ -160,7 +161,7 @@ export function parseResponse(text: string): WirePipelineResponse | null {
     const part = text.slice(from, end + 2)
     const key = part.indexOf(ROWS_START)
     const start = key + ROWS_START.length - 2
-    // if columns follow, a server orders the parts differently, and this end belongs to another result
+    // with columns in between, the beginning and the end are those of two results: a server that writes the columns after the rows
     if (key !== -1 && part.length - start > MIN_LENGTH && !part.includes(COLUMNS_KEY, start)) {
       json += `${part.slice(0, start)}${longRows.length}`
       longRows.push(new RowText(text, from + start, end + 2))
