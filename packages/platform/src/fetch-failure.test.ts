@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
 import { fetchFailure } from '../test-support/scripted-platform.ts'
 import { describeFailure, wasNeverConnected } from './fetch-failure.ts'
@@ -18,6 +19,14 @@ test('handles an error that is its own cause', () => {
 })
 
 test('describes any value that a custom fetch throws', () => {
-  for (const value of [undefined, null, 'text', Object.create(null)])
-    expect(describeFailure(value, '')).toBe(Object(value) === value ? '[object Object]' : String(value))
+  expect(
+    [
+      undefined,
+      null,
+      'text',
+      Object.create(null),
+      { toString: () => 'no way' },
+      runInNewContext("new TypeError('no way')"),
+    ].map((value) => describeFailure(value, '')),
+  ).toEqual(['undefined', 'null', 'text', '[object Object]', 'no way', 'no way'])
 })

@@ -33,8 +33,16 @@ export const wasNeverConnected = (failure: unknown): boolean =>
  * printing it may show the request, including the token.
  */
 export function describeFailure(failure: unknown, token: string): string {
-  const root = listCauses(failure).at(-1)
-  // `String` fails for an object without a prototype
-  const text = Object(root) === root ? {}.toString.call(root) : String(root)
-  return redact(root instanceof Error ? root.message : text, token)
+  return redact(messageOf(listCauses(failure).at(-1)), token)
+}
+
+/** Returns the message of whatever was thrown: also of an error of another realm, and of an object that has no `toString`. */
+export function messageOf(thrown: unknown): string {
+  const { message } = Object(thrown) as { message?: unknown }
+  if (typeof message === 'string') return message
+  try {
+    return String(thrown)
+  } catch {
+    return {}.toString.call(thrown)
+  }
 }

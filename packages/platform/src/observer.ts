@@ -1,4 +1,5 @@
 import type { PlatformConfig, PlatformEvent } from './config.ts'
+import { messageOf } from './fetch-failure.ts'
 
 type Observe = NonNullable<PlatformConfig['observe']>
 
@@ -11,9 +12,7 @@ export function emit(observe: Observe, event: PlatformEvent): void {
     if (failedObservers.has(observe)) return
     failedObservers.add(observe)
     const { process } = globalThis as { process?: { emitWarning?(message: string): void } }
-    // `String` fails for an object without a prototype
-    const text = Object(error) === error ? {}.toString.call(error) : String(error)
-    const message = `observe failed: ${(error as Error | null)?.stack ?? text}`
+    const message = `observe failed: ${(error as Error | null)?.stack ?? messageOf(error)}`
     if (process?.emitWarning) process.emitWarning(message)
     else console.warn(message)
   }

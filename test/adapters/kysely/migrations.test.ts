@@ -313,6 +313,7 @@ test.each<[string, (db: Kysely<unknown>) => Promise<unknown>]>([
         .catch(() => {}),
   ],
   ['an empty transaction', (db) => db.transaction().execute(async () => {})],
+  ['a failed stream', (db) => stream(sql`insert into nowhere values (1)`, db).catch(() => {})],
   ['a failed batch', (db) => batch(db, [sql`create table kept (a)`, fail]).catch(() => {})],
 ])('the error of a migration has no hint after %s', async (_, attempt) => {
   const db = openKysely()

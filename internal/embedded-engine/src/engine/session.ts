@@ -429,8 +429,9 @@ export class Session {
         if (columns !== null) columns = run.columns
         // a finished statement ends before the wait for the reader, so that it does not hold the write lock meanwhile
         const result = next.isDone ? this.#countUsage(step.statement, run.finish()) : null
-        if (columns !== null) await sink.beginStep(index, columns)
+        const firstColumns = columns
         columns = null
+        if (firstColumns !== null) await sink.beginStep(index, firstColumns)
         await sink.writeRows(next.text)
         if (result !== null) return await sink.endStep(result)
       }

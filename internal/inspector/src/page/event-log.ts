@@ -98,8 +98,6 @@ class EventLog {
     request.stream = request.span?.stream ?? null
     // as an immediate transaction does, the default mode, which events do not have
     if (request.span !== null) request.span.lockSince ??= request.span.begin
-    // those with a higher id are from an earlier process, and will not end
-    for (const id of this.#calls.keys()) if (id > Number(event.id)) this.#calls.delete(id)
     this.#calls.set(Number(event.id), request)
     this.model.add(request)
   }

@@ -364,3 +364,14 @@ export function toProtocolError(error: unknown): unknown {
   if (error instanceof RangeError) return asOwn(error)
   return new ProtocolError('malformed response', { cause: error })
 }
+
+/** Returns the message of whatever was thrown: also of an error of another realm, and of an object that has no `toString`. */
+export function messageOf(thrown: unknown): string {
+  const { message } = Object(thrown) as { message?: unknown }
+  if (typeof message === 'string') return message
+  try {
+    return String(thrown)
+  } catch {
+    return {}.toString.call(thrown)
+  }
+}

@@ -1,6 +1,6 @@
 import { channel, warn } from '#diagnostics'
 import type { Clock } from '../base/clock.ts'
-import type { DatabaseError } from '../base/errors.ts'
+import { type DatabaseError, messageOf } from '../base/errors.ts'
 import type { ResultSet } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import type { TransportRequest } from '../transport/transport.ts'
@@ -95,9 +95,7 @@ export class Events {
   readonly #warn = (error: unknown): void => {
     if (this.#hasFailed) return
     this.#hasFailed = true
-    // `String` fails for an object without a prototype
-    const text = Object(error) === error ? {}.toString.call(error) : String(error)
-    warn(`observe failed: ${(error as Error | null)?.stack ?? text}`)
+    warn(`observe failed: ${(error as Error | null)?.stack ?? messageOf(error)}`)
   }
 
   /** Returns a function that reports a request that is sent now. @param status null without a response */

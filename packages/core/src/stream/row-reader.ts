@@ -112,7 +112,8 @@ export class RowReader implements Cursor {
 
   /** Reports a failure to the stream. @returns the error that the loop over the rows throws */
   fail(error: unknown): unknown {
-    if (!this.#isSent || this.#decoder.hasCallbackFailed || this.#thrown?.error === error) return error
+    if (!this.#isSent || this.#decoder.hasCallbackFailed || (this.#thrown && this.#thrown.error === error))
+      return error
     // already reported when the cursor was stopped
     if (this.#failure && this.#failure.error === error) return this.#failure.reason
     const { http, state } = this.#stream

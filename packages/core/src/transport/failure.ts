@@ -1,4 +1,4 @@
-import { type DatabaseOutcome, TransportError } from '../base/errors.ts'
+import { type DatabaseOutcome, messageOf, TransportError } from '../base/errors.ts'
 
 const toOutcome = (isSent?: boolean): DatabaseOutcome => (isSent ? 'unknown' : 'not_applied')
 
@@ -25,9 +25,7 @@ function rootMessage(error: unknown): string {
     if (!(inner instanceof Error)) break
     root = inner
   }
-  if (root instanceof Error) return root.message
-  // `String` fails for an object without a prototype
-  return Object(root) === root ? {}.toString.call(root) : String(root)
+  return messageOf(root)
 }
 
 /** Returns the error of a timeout. @param remedy appended to the message */

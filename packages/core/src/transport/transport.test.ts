@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
+import { runInNewContext } from 'node:vm'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createClient } from '../client/client.ts'
 import { readRows } from '../client/read-rows.ts'
@@ -66,6 +67,16 @@ test.each([
   ['with undefined', undefined, 'no response from http://x: undefined'],
   ['with null', null, 'no response from http://x: null'],
   ['with a string', 'no way', 'no response from http://x: no way'],
+  [
+    'with an error of another realm',
+    runInNewContext("new TypeError('no way')"),
+    'no response from http://x: no way',
+  ],
+  [
+    'with an object that has only toString',
+    { toString: () => 'no way' },
+    'no response from http://x: no way',
+  ],
   ['with an object without a prototype', Object.create(null), 'no response from http://x: [object Object]'],
 ])('reports a network error if fetch rejects %s', async (_, reason, message) => {
   const db = clientWith(() => Promise.reject(reason))
