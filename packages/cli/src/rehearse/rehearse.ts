@@ -209,7 +209,7 @@ async function exportTo(source: Client, file: string, { signal, stderr }: Comman
     await writeNewFile(file, parts)
     return true
   } catch (error) {
-    // 404: its server cannot export files; 400: neither can a local server in front of a libsql-server that somebody else runs
+    // 404: its server cannot export files; 400: neither can a local server in front of a libsql-server that it has not started
     if (error instanceof HttpError && [400, 404].includes(error.status)) return false
     throw error
   } finally {
