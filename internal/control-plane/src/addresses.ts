@@ -52,7 +52,7 @@ export class Addresses {
     return getReplicaLocations(this.#registry, row).includes(location) ? { row, location } : undefined
   }
 
-  /** Returns the part of a host name before the domain; null for a host name outside of the domain. */
+  /** Returns the part of a host name, without port and in lower case, before the domain; null for one outside of the domain. */
   getHostLabel(host: string): string | null {
     const suffix = this.#domain === null ? null : `.${this.#domain.replace(/:\d+$/, '')}`
     return suffix !== null && host.endsWith(suffix) ? host.slice(0, -suffix.length) : null
@@ -80,6 +80,7 @@ export class Addresses {
 
   /**
    * Returns the part of a URL after `http://`: a host name if there is a domain, otherwise `origin/<path>`.
+   * @param origin host and port of this server
    * @param location location of a replica; null for the primary
    */
   getHostname(row: DatabaseRow, origin: string, location: string | null = null): string {

@@ -92,7 +92,7 @@ export class DatabaseWorker {
   #database: DatabaseId | null = null
   #lastCall = 0
   #progressTimer: NodeJS.Timeout | null = null
-  /** The last observed state of the engine, which may still be executing the same statement. */
+  /** The statement that the engine was last seen executing: when it was first seen, and when it was interrupted. */
   #seen: { execution: number; since: number; interruptedAt: number | null } | null = null
   #log = ''
   #hasExited = false
@@ -100,19 +100,19 @@ export class DatabaseWorker {
   #isReusable = true
   /** Pending while the worker closes its database. */
   #release: PromiseWithResolvers<void> | null = null
-  /** The replication index of the database that it closed last at a `release`; null for none. */
-  lastIndex: bigint | null = null
-  /** When the database was last used, according to `performance.now()`. */
+  #lastIndex: bigint | null = null
+  /** When the database was last used, according to `performance.now()`. Set by the pool. */
   lastUsedAt = 0
 
   constructor(module: WebAssembly.Module, listener: WorkerListener) {
     this.#listener = listener
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
+    // the user has asked V8 to free machine code: see `keepMachineCode`
     const freesMachineCode = process.execArgv.some(isFreeingFlag)
     const workerData: WorkerStart = { module, freesMachineCode, state: this.#state.memory }
     this.#worker = new Worker(new URL(`./engine/engine-worker.${extension}`, import.meta.url), {
       workerData,
-      // does not inherit flags of this process, such as a debugger's port or a test runner's loader; Deno has none
+      // does not inherit flags of this process, such as a debugger's port or a test runner's loader
       execArgv: extension === 'ts' ? sourceFlags() : [],
       env: {},
       resourceLimits: { stackSizeMb: STACK_MB, maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
@@ -147,6 +147,11 @@ export class DatabaseWorker {
   /** Whether the worker may be given another database. If not, it must be shut down: the memory of its engine is large, and cannot shrink. */
   get isReusable(): boolean {
     return this.#isReusable
+  }
+
+  /** The replication index of the database that it closed last at a `release`; null for none. */
+  get lastIndex(): bigint | null {
+    return this.#lastIndex
   }
 
   get isBusy(): boolean {
@@ -309,7 +314,7 @@ export class DatabaseWorker {
 
   #onReleased({ isReusable, lastIndex }: Extract<FromWorker, { type: 'released' }>): void {
     this.#isReusable = isReusable
-    this.lastIndex = lastIndex
+    this.#lastIndex = lastIndex
     if (this.#isShuttingDown) return // it will exit
     const release = this.#release
     this.#release = null

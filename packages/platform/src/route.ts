@@ -11,7 +11,10 @@ import { toBody } from './view.ts'
 // Each method of the client is one entry in a table: the pattern `GET /path/{name}`, a function that reads the response, and the
 // arguments that are not in the path. The types of the method's arguments and result are derived from its entry.
 
-/** The argument of each path parameter. The organization is no argument, because the client has it. */
+/**
+ * The argument of each path parameter. The organization is no argument, because the client has it. A method whose path has any
+ * other parameter cannot be called.
+ */
 interface Labels {
   organization: []
   name: [name: string]
@@ -23,22 +26,26 @@ interface Labels {
   id: [id: string]
 }
 
-type ParametersOf<P> = P extends `${string}{${infer Name extends keyof Labels}}${infer Rest}`
-  ? [...Labels[Name], ...ParametersOf<Rest>]
+type ParametersOf<P> = P extends `${string}{${infer Name}}${infer Rest}`
+  ? [...(Name extends keyof Labels ? Labels[Name] : [unknownParameter: never]), ...ParametersOf<Rest>]
   : []
 
+/** The argument between those of the path and the options, which only the body uses; empty if a method has none. */
+type BodyArgument = readonly [input?: unknown]
+
 /** Arguments of a method besides those in its path. */
-interface MethodInput<I extends readonly unknown[], O> {
+interface MethodInput<I extends BodyArgument, O> {
   /** Returns the body for an argument before the options. If omitted, the method has no such argument. */
   readonly body?: ((...input: I) => object | undefined) | undefined
   /** Rules for options besides those of every call. */
   readonly rules?: RulesOf<Omit<O, keyof PlatformCallOptions>> | undefined
   /** Returns the query or body for the options. */
   readonly send?: ((options: O) => Pick<Request, 'query' | 'body'>) | undefined
+  /** As in `Request`. */
   readonly isIdempotent?: boolean | undefined
 }
 
-/** Declares the type of options that are not part of the request. */
+/** Used as `send` by a method whose own options, such as `wait`, only steer the client: declares their type, and sends none of them. */
 export const sendNothing =
   <O>(): ((options: O) => object) =>
   () => ({})
@@ -76,7 +83,7 @@ export function buildRoutes(config: ResolvedConfig) {
   const route = <
     const P extends Pattern,
     T,
-    I extends readonly unknown[] = [],
+    I extends BodyArgument = [],
     O extends PlatformCallOptions = PlatformCallOptions,
   >(
     pattern: P,
@@ -127,7 +134,7 @@ export function buildRoutes(config: ResolvedConfig) {
   return { route, removal, pages }
 }
 
-/** Creates a method. @param start sends its request @param reject returns its result if its arguments are invalid */
+/** @param start sends the request of the method @param reject returns the method's result if its arguments are invalid */
 // oxlint-disable-next-line max-params
 function method<R>(
   config: ResolvedConfig,
@@ -140,6 +147,7 @@ function method<R>(
   const [verb, path] = pattern.split(' ') as [Request['method'], string]
   return (...args) => {
     try {
+      // removes the arguments of the path, so that the next one is that of the body
       const request = { method: verb, path: buildPath(path, config, args), isIdempotent }
       const bodyPart = body && { body: body(args.shift()) }
       const options = (args.shift() ?? {}) as PlatformCallOptions

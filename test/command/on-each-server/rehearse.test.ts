@@ -2,6 +2,7 @@ import { mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { createClient } from '@batonsql/core'
 import { afterAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { batonCommand, collectOutput, runBaton, startBaton } from '../../support/baton-command.ts'
 import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
@@ -235,6 +236,54 @@ test('Ctrl-C before the command starts ends the rehearsal, and the command is no
   expect(await readdir(temporary)).toEqual([])
   silent.closeAllConnections()
   silent.close()
+})
+
+test.each([
+  ['no problem', 0, batonCommand(['sql', 'create table human (a)']), /until Ctrl-C\n$/],
+  [
+    'a loss',
+    1,
+    batonCommand(['sql', 'delete from pet']),
+    /until Ctrl-C\nbaton: it loses data .*pet: 3 -> 0 rows\n$/,
+  ],
+  [
+    'a command that sends nothing',
+    1,
+    [process.execPath, '--eval', '0'],
+    /until Ctrl-C\nbaton: it sent nothing to the copy/,
+  ],
+])(
+  '--keep leaves the copy open until Ctrl-C, and after %s ends with exit code %i',
+  async (_, exitCode, command, end) => {
+    const child = startBaton(['rehearse', database.url, ...tokenOption(), '--keep', '--', ...command])
+    const ended = collectOutput(child)
+    const opened = Promise.withResolvers<string>()
+    child.stderr.on('data', (part) => {
+      const url = /the copy is at (\S+) until Ctrl-C/.exec(String(part))?.[1]
+      if (url !== undefined) opened.resolve(url)
+    })
+    const copy = createClient({ url: await opened.promise })
+    onTestFinished(() => copy.close())
+    expect((await copy.execute('select count(*) as people from person')).rows).toEqual([{ people: 2 }])
+    child.kill('SIGINT')
+    const { code, errors } = await ended
+    expect(errors).toMatch(end)
+    expect(code).toBe(exitCode)
+  },
+)
+
+test('Ctrl-C ends a rehearsal while it reads the schema that it copies', async () => {
+  const proxy = await FaultProxy.start(database.url)
+  onTestFinished(() => proxy.close())
+  const until = new Promise<never>(() => {})
+  proxy.next = (body) => {
+    if (!body.includes('pragma_table_list')) return NO_FAULT
+    child.kill('SIGINT')
+    return { kind: 'hold-response', until }
+  }
+  const args = ['rehearse', proxy.url, ...tokenOption(), '--timeout', '0', '--schema-only']
+  const child = startBaton([...args, '--', process.execPath, '--eval', '0'])
+  expect(await collectOutput(child)).toEqual({ code: 130, output: '', errors: '' })
 })
 
 test('variables can be named, and a copy can be without rows', async () => {

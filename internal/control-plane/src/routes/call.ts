@@ -60,9 +60,11 @@ export class Call {
     return organization
   }
 
-  /** The caller's role in the organization; null for a route without one. */
-  get role(): Role | null {
-    return this.#requiredGrant.role
+  /** The caller's role in the organization. @throws Error for a route without one, as `organization` does */
+  get role(): Role {
+    const { role } = this.#requiredGrant
+    if (role === null) throw new Error('the route has no organization')
+    return role
   }
 
   /** Id of the only group that the caller's token can access; null for all. */

@@ -47,7 +47,10 @@ async function transferGroup(call: Call) {
   return groupView(call, movedGroup)
 }
 
-/** Moves a database to another group, even one that a group-scoped token cannot access. Invalidates the database's tokens. */
+/**
+ * Moves a database to another group, even to one that a group-scoped token cannot access: it has no access to the database there.
+ * Invalidates the database's tokens.
+ */
 async function transferDatabase(call: Call): Promise<void> {
   const row = call.database()
   const { org: slug, group: groupName } = call.body(DatabaseTransferBody)
@@ -58,7 +61,7 @@ async function transferDatabase(call: Call): Promise<void> {
     )
   const { databases } = call.plane
   const isSameOrganization = slug === call.organization.slug
-  if (!isSameOrganization && !isAtLeast(call.role ?? 'viewer', 'admin'))
+  if (!isSameOrganization && !isAtLeast(call.role, 'admin'))
     throw new ApiError(403, `transferring to another organization is only allowed for admin or owner`)
   const receiver = isSameOrganization ? call.organization : findReceiver(call, slug)
   const group = findReceivingGroup(call, row, receiver, groupName ?? null)
@@ -67,7 +70,9 @@ async function transferDatabase(call: Call): Promise<void> {
   const checkNameAvailable = (): void => {
     if (!isSameOrganization) checkDatabaseNameAvailable(call, receiver, row.name)
   }
+  // `move` repeats this, but aborts the requests in flight even if it fails
   checkNameAvailable()
+  // also samples the usage until now, and revokes the tokens
   await databases.move(row, group, checkNameAvailable)
 }
 
@@ -104,6 +109,11 @@ function findReceiver(call: Call, slug: string): OrganizationRow {
   return receiver
 }
 
+/**
+ * Checks the name and the address of a database in the organization that receives it. A database of another organization can have the
+ * same address, as `b` of `a-c` and `b-a` of `c` show: both are `b-a-c`.
+ * @throws ApiError
+ */
 function checkDatabaseNameAvailable(call: Call, receiver: OrganizationRow, name: string): void {
   const { registry, addresses } = call.plane
   const maxLength = getMaxNameLength(receiver.slug)

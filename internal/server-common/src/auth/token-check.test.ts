@@ -1,10 +1,12 @@
+import crypto from 'node:crypto'
+import { syncBuiltinESMExports } from 'node:module'
 import { Readable } from 'node:stream'
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import type { DatabaseId } from '../backend/backend.ts'
 import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import type { Permissions } from '../hrana/pipeline-types.ts'
 import type { ServiceRequest } from '../http/service-request.ts'
-import { newKeyPair, signToken, verifyToken } from './jwt.ts'
+import { newKeyPair, signToken } from './jwt.ts'
 import { TokenCheck } from './token-check.ts'
 
 const ID = 'app' as DatabaseId
@@ -54,12 +56,28 @@ test.each([
   expect(check({ id: ID, perm })).toBe('401 {"error":"Unauthorized: `The JWT is invalid`"}')
 })
 
+test.each([
+  [{ id: ID, a: 'roa' }, false, [ID]],
+  [{ a: 'roa' }, false, 'all'],
+  [{ a: 'roa', perm: [{ a: ['data_read'] }] }, false, []],
+  [{ id: ID }, true, []],
+  [{}, true, []],
+  [{ p: { rw: { ns: [ID] }, roa: { ns: ['other'] } } }, true, ['other']],
+])('a token with the claims %j: write %s, attach %j', (claims, write, attach) => {
+  expect(check(claims)).toMatchObject({ write, attach })
+})
+
 test('a thousand tokens are verified once each, whatever the order of their requests', () => {
   const key = newKeyPair()
-  const verify = vi.fn(verifyToken)
-  const tokens = new TokenCheck(false, undefined, verify)
+  const tokens = new TokenCheck(false)
   tokens.configure(ID, [key.publicPem])
   const requests = Array.from({ length: 1_000 }, (_, number) => requestWith(signToken(key, { number })))
+  const verify = vi.spyOn(crypto, 'verify')
+  syncBuiltinESMExports()
+  onTestFinished(() => {
+    verify.mockRestore()
+    syncBuiltinESMExports()
+  })
   for (let round = 0; round < 2; round++) for (const request of requests) tokens.getPermissions(request, ID)
   expect(verify).toHaveBeenCalledTimes(1_000)
 })

@@ -9,10 +9,15 @@ import { type Claims, decodeClaims, verifyToken } from './jwt.ts'
 
 /** How long an expired token is still accepted, because the clock of its issuer may differ. */
 const LEEWAY_SECONDS = 60
-// The claims of a token, as libsql-server defines them: `exp`; `id`, its database (absent for every database of the keys); `a`, its
-// access: `ro`, `rw` (default), or `roa`, which may also attach others; `p`, the databases for each level of access, as
-// `{ rw: { ns: [id] } }`, where `rwa` and `roa` may also be attached, and `rwa` and `ddl` may change a shared schema; `perm`, actions
-// on tables.
+
+// The claims of a token. Their meaning is that of libsql-server, except for `perm`, which it ignores.
+// - `exp`: when the token expires.
+// - `id`: the database that it is for. Without it, the token is for every database of the keys.
+// - `a`: its access, `rw` (the default), `ro`, or `roa`. A `roa` token reads, and may attach the databases that it is for: with an
+//   `id`, only that one.
+// - `p`: takes the place of `id` and `a`. Lists the databases of each level of access, as `{ rw: { ns: [id] } }`. The levels are `ro`,
+//   `rw`, `roa` and `rwa`, whose databases may also be attached, and `ddl`, which includes `rw`. `rwa` and `ddl` may change a shared schema.
+// - `perm`: allowed actions on tables. With it, no database may be attached, because its table names would also match tables of that one.
 
 /** Permissions of a token with full access. Changing a shared schema requires a level that includes it. */
 const FULL_ACCESS: Permissions = { ...FULL_PERMISSIONS, changeSharedSchema: false, attach: [] }
@@ -39,25 +44,18 @@ export type ReachableDatabases = (
 export class TokenCheck {
   readonly #isOpen: boolean
   readonly #filterReachable: ReachableDatabases
-  readonly #verify: typeof verifyToken
   readonly #keys = new Map<DatabaseId, Keys>()
 
   /**
    * @param isOpen whether every request has full access
    * @param filterReachable by default, a token may attach databases from every address
-   * @param verify verifies a token for the first time
    */
-  constructor(
-    isOpen: boolean,
-    filterReachable: ReachableDatabases = (_, attach) => attach,
-    verify = verifyToken,
-  ) {
+  constructor(isOpen: boolean, filterReachable: ReachableDatabases = (_, attach) => attach) {
     this.#isOpen = isOpen
     this.#filterReachable = filterReachable
-    this.#verify = verify
   }
 
-  /** Sets the public keys (PEM) that verify tokens for a database. Without tokens, they are not read, which takes 0.1 ms. */
+  /** Sets the public keys (PEM) that verify tokens for a database. If every request has full access, they are not parsed (0.1 ms each). */
   configure(database: DatabaseId, keys: readonly string[]): void {
     if (this.#isOpen) return
     // also drops the tokens verified with the previous keys
@@ -76,7 +74,7 @@ export class TokenCheck {
     // does not reveal that the database exists
     if (permissions === null) throw PipelineFailure.service(404, `Namespace \`${database}\` doesn't exist`)
     const { attach } = permissions
-    if (attach.length === 0) return permissions
+    if (attach !== 'all' && attach.length === 0) return permissions
     return { ...permissions, attach: this.#filterReachable(database, attach, request.remoteAddress) }
   }
 
@@ -84,7 +82,7 @@ export class TokenCheck {
   #verifyClaims(token: string, { keys, verified }: Keys): Claims {
     let claims = verified.get(token)
     if (claims === undefined) {
-      claims = this.#verify(token, keys) ?? undefined
+      claims = verifyToken(token, keys) ?? undefined
       if (claims === undefined || !hasValidTypes(claims)) throw unauthorizedError('The JWT is invalid')
       if (verified.size >= MAX_VERIFIED) verified.clear()
       verified.set(token, claims)
@@ -116,13 +114,16 @@ function getBearerToken({ headers }: Pick<ServiceRequest, 'headers'>): string {
   return header.slice(space + 1).trim()
 }
 
-/** Returns the token of a request; null if there is none, or the header is malformed. */
+/**
+ * Returns the token of a request; null if there is none, or the header is malformed. For use before a back end checks the token, whose
+ * error is in the words of libsql-server.
+ */
 export function findBearerToken({ headers }: Pick<ServiceRequest, 'headers'>): string | null {
   const value = headers['authorization'] ?? headers['x-authorization']
   return /^Bearer +(\S+)\s*$/i.exec(String(value ?? ''))?.[1] ?? null
 }
 
-/** Returns the database in the claims of a token, without verifying it. */
+/** Returns the database in the claims of a token, without verifying it; null if there is none. */
 export function getClaimedDatabase(request: Pick<ServiceRequest, 'headers'>): string | null {
   const id = decodeClaims(findBearerToken(request) ?? '')?.['id']
   return typeof id === 'string' ? id : null
@@ -130,11 +131,11 @@ export function getClaimedDatabase(request: Pick<ServiceRequest, 'headers'>): st
 
 function hasValidTypes({ exp, id, a, p, perm }: Claims): boolean {
   return (
-    (perm === undefined || perm === null || (Array.isArray(perm) && perm.every(isTableClaim))) &&
-    (exp === undefined || exp === null || (Number.isInteger(exp) && Number(exp) >= 0)) &&
-    (id === undefined || id === null || typeof id === 'string') &&
-    (a === undefined || a === null || a === 'ro' || a === 'rw' || a === 'roa') &&
-    (p === undefined || p === null || typeof p === 'object')
+    (perm == null || (Array.isArray(perm) && perm.every(isTableClaim))) &&
+    (exp == null || (Number.isInteger(exp) && Number(exp) >= 0)) &&
+    (id == null || typeof id === 'string') &&
+    (a == null || a === 'ro' || a === 'rw' || a === 'roa') &&
+    (p == null || typeof p === 'object')
   )
 }
 

@@ -9,17 +9,21 @@ export interface AwaitedIndex {
   readonly replicationIndex?: string | undefined
 }
 
-/** A decoded statement, whose SQL may be a reference. */
-export interface StatementRequest extends AwaitedIndex {
+/** SQL text, or the number of a text that the client has stored on the stream. Exactly one is not null in a valid request. */
+export interface SqlReference {
   readonly sql: string | null
   readonly sqlId: number | null
+}
+
+/** A decoded statement. */
+export interface StatementRequest extends SqlReference, AwaitedIndex {
   readonly args: readonly EngineValue[]
   readonly namedArgs: readonly (readonly [name: string, value: EngineValue])[]
   /** False to omit the rows; supported only by the `cloud` dialect. */
   readonly wantRows?: boolean | undefined
 }
 
-/** Condition of a step. `ok` and `error` refer to the outcome of an earlier step, by its index. */
+/** Condition of a step. `ok` and `error` refer to the outcome of an earlier step, by its index; a skipped step counts as an error. */
 export type Condition =
   | { readonly type: 'ok' | 'error'; readonly step: number }
   | { readonly type: 'not'; readonly condition: Condition }
@@ -32,12 +36,7 @@ export interface BatchStep {
   readonly condition: Condition | null
 }
 
-/** SQL text, or the number of a text that the client has stored on the stream. Exactly one is not null in a valid request. */
-export interface SqlReference {
-  readonly sql: string | null
-  readonly sqlId: number | null
-}
-
+/** An operation of a pipeline. */
 export type PipelineRequest =
   | { readonly type: 'execute'; readonly statement: StatementRequest }
   | ({ readonly type: 'batch'; readonly steps: readonly BatchStep[] } & AwaitedIndex)
@@ -51,9 +50,9 @@ export type PipelineRequest =
 /** Permissions of the sender of a request for a database. Every sender may read, except for limits of `tables`. */
 export interface Permissions {
   readonly write: boolean
-  /** Whether it may change the schema of a database with a shared schema. */
+  /** Whether the sender may change the schema of a database with a shared schema. */
   readonly changeSharedSchema: boolean
-  /** Ids of the databases that it may attach. */
+  /** Ids of the databases that the sender may attach. */
   readonly attach: 'all' | readonly string[]
   /** Permissions for tables; null for no further limits. */
   readonly tables: readonly TablePermission[] | null
@@ -68,6 +67,7 @@ export interface TablePermission {
   readonly actions: readonly TableAction[]
 }
 
+/** The operations of an HTTP request, which run one after the other on one stream. */
 export interface Pipeline {
   readonly requests: readonly PipelineRequest[]
   readonly version: 2 | 3

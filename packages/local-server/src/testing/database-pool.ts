@@ -44,7 +44,7 @@ export class DatabasePool implements TestServer {
       return await database
     }
     const next = database.then(async () => await this.#create(file))
-    // if it fails, the next call rejects with its error or, if it comes later, tries again
+    // if it fails, a call that has already taken it rejects with its error, and a later one creates a new database
     next.catch(() => this.#next.delete(version))
     this.#next.set(version, { file, database: next })
     return await database
@@ -88,7 +88,7 @@ export class DatabasePool implements TestServer {
     // the server cannot be closed while it creates a database
     await Promise.allSettled([
       ...this.#first.values(),
-      // each waits for the one before it
+      // each waits for the one before it, so that the last is enough
       ...Array.from(this.#next.values(), ({ database }) => database),
       ...this.#orphans,
     ])
@@ -104,7 +104,7 @@ export class DatabasePool implements TestServer {
   }
 }
 
-/** Identifies the content of a file. */
+/** Identifies the version of a file, by its path, time and size. */
 function getVersion(file: string | null): string {
   if (file === null) return ''
   // if the file is missing, copying it throws an error that says so
