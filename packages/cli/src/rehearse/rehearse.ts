@@ -168,7 +168,7 @@ async function startServer(
     hasFile = !isSchemaOnly && (await exportTo(source, file, context))
     server = await startLocalServer({ databases: { [COPY]: hasFile ? { fromFile: file } : {} } })
   } finally {
-    // the server has its own copy; if this directory cannot be removed now, that is repeated when the process exits
+    // the server has its own copy; a directory that cannot be removed now is removed when the process exits
     await folder.remove().catch(() => {})
   }
   if (hasFile) return server

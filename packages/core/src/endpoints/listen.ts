@@ -83,29 +83,29 @@ export function listen(db: Client, options: ListenOptions): AsyncGenerator<Chang
   const query = new URLSearchParams({ table })
   for (const action of actions) query.append('action', action)
   const path = `/beta/listen?${query.toString()}`
-  const left = new AbortController()
-  const events = readEvents(getHttp(db), { path, signal, idleTimeoutMs: timeoutMs }, left.signal)
+  const stopController = new AbortController()
+  const events = readEvents(getHttp(db), { path, signal, idleTimeoutMs: timeoutMs }, stopController.signal)
   const [end, fail] = [events.return.bind(events), events.throw.bind(events)]
   // a generator itself first waits for the pending `next()`, and so would a canceled ReadableStream: perhaps for ever
   return Object.assign(events, {
     return: (value: undefined) => {
-      left.abort()
+      stopController.abort()
       return end(value)
     },
     throw: (error: unknown) => {
-      left.abort()
+      stopController.abort()
       return fail(error)
     },
   })
 }
 
-/** Reads the events of a request; {@link listen} without its checks. @param left ends them without an error */
+/** Reads the events of a request; {@link listen} without its checks. @param stopSignal ends them without an error */
 export async function* readEvents(
   http: Http,
   { signal: ownSignal, ...target }: BodyRequest,
-  left: AbortSignal,
+  stopSignal: AbortSignal,
 ): AsyncGenerator<ChangeEvent, void, undefined> {
-  const joinedSignals = joinSignals(ownSignal ? [left, ownSignal] : [left])
+  const joinedSignals = joinSignals(ownSignal ? [stopSignal, ownSignal] : [stopSignal])
   const { signal } = joinedSignals
   const request = { ...target, signal }
   let isFirst = true
@@ -133,7 +133,7 @@ export async function* readEvents(
       }
     }
   } catch (error) {
-    if (left.aborted && error === left.reason) return
+    if (stopSignal.aborted && error === stopSignal.reason) return
     throw withCallerStack(asNotApplied(error))
   } finally {
     joinedSignals.stop()
