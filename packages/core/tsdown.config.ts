@@ -68,6 +68,8 @@ export default defineConfig([
     format: ['esm'],
     platform: 'neutral',
     dts: false,
+    // the first request of a process waits until it is parsed
+    minify: true,
     deps: { alwaysBundle: [/^undici\//], onlyBundle: ['undici'] },
     define: { esbuildDetection: 'true' }, // undici's flag for omitting its second parser
     plugins: [omitUnused],

@@ -22,6 +22,12 @@ if (major < 22 || (major === 22 && minor < 19))
 // takes longer to load than core.
 let loading: Promise<typeof UndiciPool> | undefined
 
+/**
+ * The error that connections are destroyed with. No caller sees it: the client rejects its calls first. It is shared because Node
+ * reads its stack, which takes a millisecond where a test runner maps stacks to sources.
+ */
+const CLOSED = closedError(true)
+
 /** The connections to one server. */
 interface Connections {
   readonly pool: Pool
@@ -89,7 +95,7 @@ class NodeTransport implements Transport {
   async close(): Promise<void> {
     this.#isClosed = true
     const pools = [...this.#retired, ...Array.from(this.#connections.values(), ({ pool }) => pool)]
-    await Promise.all(pools.map((pool) => pool.destroy(closedError(true))))
+    await Promise.all(pools.map((pool) => pool.destroy(CLOSED)))
   }
 }
 

@@ -19,8 +19,8 @@ export class DatabasePool implements TestServer {
   readonly #first = new Map<string, Promise<CreatedDatabase>>()
   /** The database that is prepared for the next test, by the version of its file. */
   readonly #next = new Map<string, PreparedDatabase>()
-  /** Databases that are being prepared, although no test will take them. */
-  readonly #orphans = new Set<Promise<unknown>>()
+  /** Removals that no caller waits for. */
+  readonly #removals = new Set<Promise<unknown>>()
   readonly #failures: Failure[] = []
   #count = 0
 
@@ -34,7 +34,8 @@ export class DatabasePool implements TestServer {
     return new DatabasePool(await startLocalServer())
   }
 
-  async take(file: string | null): Promise<CreatedDatabase> {
+  async take(file: string | null, discarded: readonly string[] = []): Promise<CreatedDatabase> {
+    for (const name of discarded) this.#remove(this.discard(name))
     this.#discardOrphans()
     const version = getVersion(file)
     const database = this.#next.get(version)?.database ?? this.#create(file)
@@ -56,11 +57,15 @@ export class DatabasePool implements TestServer {
       if (file === null || existsSync(file)) continue
       this.#first.delete(version)
       this.#next.delete(version)
-      // if that fails, the database is removed when the server is closed
-      const discarded = database.then(async ({ name }) => await this.discard(name)).catch(() => {})
-      this.#orphans.add(discarded)
-      void discarded.then(() => this.#orphans.delete(discarded))
+      this.#remove(database.then(async ({ name }) => await this.discard(name)))
     }
+  }
+
+  #remove(removal: Promise<void>): void {
+    // if it fails, the database is removed when the server is closed
+    const settled = removal.catch(() => {})
+    this.#removals.add(settled)
+    void settled.then(() => this.#removals.delete(settled))
   }
 
   async discard(name: string): Promise<void> {
@@ -90,7 +95,7 @@ export class DatabasePool implements TestServer {
       ...this.#first.values(),
       // each waits for the one before it, so that the last is enough
       ...Array.from(this.#next.values(), ({ database }) => database),
-      ...this.#orphans,
+      ...this.#removals,
     ])
     await this.#server.close()
   }

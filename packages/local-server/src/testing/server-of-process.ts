@@ -16,7 +16,7 @@ export interface TestFailure {
 export class ServerOfProcess {
   readonly #server: TestServer
   readonly #templates: Templates
-  #discarding: Promise<unknown> = Promise.resolve()
+  #discarded: string[] = []
 
   private constructor(server: TestServer) {
     this.#server = server
@@ -30,13 +30,18 @@ export class ServerOfProcess {
 
   /** Creates a database as a copy of a template, or empty. @throws Error with the name of a template that failed */
   async create(options: TemplateOptions): Promise<CreatedDatabase> {
-    return await this.#server.take(await this.#templates.getFile(options))
+    const file = await this.#templates.getFile(options)
+    const discarded = this.#discarded
+    this.#discarded = []
+    return await this.#server.take(file, discarded)
   }
 
-  /** Removes a database, aborting requests and transactions that a test has left open. The next test does not wait for this. */
+  /**
+   * Removes a database when the next one is created, aborting requests and transactions that a test has left open: one call for both
+   * takes less time.
+   */
   discard({ name }: CreatedDatabase): void {
-    // if that fails, the database is removed when the server is closed
-    this.#discarding = Promise.allSettled([this.#discarding, this.#server.discard(name)])
+    this.#discarded.push(name)
   }
 
   async fail(database: CreatedDatabase, kind: FailureKind, options: FailureOptions): Promise<TestFailure> {
@@ -51,7 +56,8 @@ export class ServerOfProcess {
   }
 
   async close(): Promise<void> {
-    await this.#discarding
+    // if that fails, the databases are removed with the server
+    await Promise.allSettled(this.#discarded.map((name) => this.#server.discard(name)))
     await this.#server.close()
     await this.#templates.close()
   }

@@ -13,8 +13,11 @@ export interface FailureData extends Omit<FailureOptions, 'sql'> {
 
 /** A server that gives each test a database: the one of this process, or the one of a whole test run. */
 export interface TestServer {
-  /** Returns a database that nothing else uses: a copy of an SQLite file, or an empty one. */
-  take(file: string | null): Promise<CreatedDatabase>
+  /**
+   * Returns a database that nothing else uses: a copy of an SQLite file, or an empty one.
+   * @param discarded names of databases to remove meanwhile
+   */
+  take(file: string | null, discarded?: readonly string[]): Promise<CreatedDatabase>
   /** Removes a database. Requests and transactions that a test has left open are aborted. */
   discard(name: string): Promise<void>
   /** Writes a database to a new SQLite file. */
