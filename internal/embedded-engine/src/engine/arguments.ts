@@ -42,6 +42,9 @@ function findArgument(
   return named.has(name) ? named.get(name) : named.get(name.slice(1))
 }
 
+/** Returns the name of a parameter without its prefix. */
+export const removePrefix = (name: string): string => name.replace(/^[:@$]/, '')
+
 function isTooLarge(value: EngineValue): boolean {
   if (typeof value === 'string')
     return value.length > MAX_VALUE_BYTES / 4 && Buffer.byteLength(value) > MAX_VALUE_BYTES

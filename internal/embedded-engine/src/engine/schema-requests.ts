@@ -3,7 +3,8 @@ import type { JsonText } from '../protocol/json-text.ts'
 import type { Database } from './database.ts'
 import { MigrationError, toMigration } from './migration-program.ts'
 import { dryRunMigration } from './run-migration.ts'
-import type { Session, Step } from './session.ts'
+import type { Session } from './session.ts'
+import type { Step } from './step-runner.ts'
 
 export type ProgramRequest = Extract<PipelineRequest, { readonly type: 'execute' | 'batch' | 'sequence' }>
 

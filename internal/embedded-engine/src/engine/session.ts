@@ -7,19 +7,10 @@ import {
   ResultError,
   type StatementRequest,
 } from '@batonsql/server-common/hrana'
-import {
-  deferTransactions,
-  getKeyword,
-  parseFirstStatement,
-  type Statement,
-} from '@batonsql/server-common/sql'
+import { parseFirstStatement } from '@batonsql/server-common/sql'
 import type { JsonText } from '../protocol/json-text.ts'
-import {
-  type ClientConnection,
-  ClientDisconnectedError,
-  type RunningStatement,
-  type StatementPermissions,
-} from './client-connection.ts'
+import { removePrefix } from './arguments.ts'
+import { type ClientConnection, ClientDisconnectedError } from './client-connection.ts'
 import { checkCondition, evaluateCondition } from './condition.ts'
 import type { CursorLines } from './cursor.ts'
 import type { Database } from './database.ts'
@@ -30,20 +21,19 @@ import {
   MigrationError,
   type MigrationProgram,
 } from './migration-program.ts'
-import { encodeResult, type StatementResult } from './result-encoder.ts'
+import { encodeResult } from './result-encoder.ts'
 import { changesSchema } from './schema-change.ts'
-import type { SqliteColumn, SqliteConnection } from './sqlite-connection.ts'
+import type { SqliteConnection } from './sqlite-connection.ts'
 import {
   attachTarget,
   checkBlocked,
   checkPermissions,
   checkSharedSchema,
-  toClientError,
   transactionTimeout,
   withAttachTarget,
 } from './statement-checks.ts'
+import { responseTooLarge, type Step, StepRunner } from './step-runner.ts'
 import type { StoredTexts } from './stored-texts.ts'
-import { TableAuthorizer } from './table-authorizer.ts'
 
 /** Maximum size of the rows and errors of one operation of a request, in bytes, as in the service. */
 const MAX_RESPONSE_BYTES = 10_000_000
@@ -51,13 +41,6 @@ const MAX_RESPONSE_BYTES = 10_000_000
 const PAUSE_AFTER_MS = 20
 /** Maximum number of databases that a session can attach, including those it has detached since. */
 const MAX_ATTACHED = 10
-const CURSOR_CHUNK_BYTES = 64 * 1_024
-
-/** A statement of a program with its arguments. */
-export interface Step {
-  readonly statement: Statement
-  readonly request: StatementRequest
-}
 
 /** Services that the worker provides to a session. */
 export interface SessionHost {
@@ -166,13 +149,14 @@ export class Session {
   async execute(request: StatementRequest, permissions: Permissions): Promise<JsonText> {
     const [step] = await this.#admit([this.#toStep(request)], permissions)
     if (this.#connection.takeTimeout()) throw transactionTimeout()
-    const result = await this.#runStep(step as Step, MAX_RESPONSE_BYTES, permissions)
+    const result = await this.#createRunner(permissions).run(step as Step, MAX_RESPONSE_BYTES)
     return encodeResult(result, this.#isCloud ? undefined : this.#database.replicationIndex)
   }
 
   /** Runs a batch; errors of its statements are part of the outcome. */
   async batch(steps: readonly BatchStep[], version: 2 | 3, permissions: Permissions): Promise<BatchOutcome> {
     const prepared = await this.prepareBatch(steps, version, permissions)
+    const runner = this.#createRunner(permissions)
     const results: (JsonText | null)[] = []
     const errors: (ResultError | null)[] = []
     const isTimedOut = this.#connection.takeTimeout()
@@ -182,7 +166,7 @@ export class Session {
       errors.push(isTimedOut ? transactionTimeout() : null)
       if (isTimedOut || !this.#isConditionTrue(condition, results)) continue
       try {
-        const result = await this.#runStep(prepared[index] as Step, remaining, permissions)
+        const result = await runner.run(prepared[index] as Step, remaining)
         results[index] = encodeResult(result, this.#isCloud ? undefined : null)
         remaining -= result.sizeBytes
       } catch (error) {
@@ -215,6 +199,7 @@ export class Session {
     if (this.#database.role === 'schema' && isChange)
       throw PipelineFailure.service(400, 'a cursor cannot change a schema database')
     onReady()
+    const runner = this.#createRunner(permissions)
     let isTimedOut = false
     const results: ('done' | null)[] = []
     for (const [index, { condition }] of steps.entries()) {
@@ -224,7 +209,7 @@ export class Session {
       if (isTimedOut) await sink.failStep(index, transactionTimeout())
       if (isTimedOut || !this.#isConditionTrue(condition, results)) continue
       try {
-        await this.#streamStep(prepared[index] as Step, index, { sink, permissions })
+        await runner.stream(prepared[index] as Step, index, sink)
         results[index] = 'done'
       } catch (error) {
         if (!(error instanceof ResultError)) throw error
@@ -239,11 +224,9 @@ export class Session {
   async sequence(text: string, permissions: Permissions): Promise<void> {
     const steps = await this.prepareSequence(text, permissions)
     if (this.#connection.takeTimeout()) throw transactionTimeout()
+    const runner = this.#createRunner(permissions)
     for (const step of steps) {
-      const run = await this.#prepare(step, permissions)
-      await this.#begin(run, NO_ARGUMENTS, permissions)
-      this.#withClientErrors(permissions, () => run.discardRows())
-      this.#countUsage(step.statement, run.finish())
+      await runner.runWithoutRows(step)
       await this.pause()
     }
   }
@@ -256,21 +239,16 @@ export class Session {
     // while only writes are blocked, statements are described unless compiling them may already change the schema
     const isChecked = settings.blockReads || changesSchema(statement)
     if (isChecked && !permissions.ignoresBlocks) checkBlocked(statement, settings)
-    try {
-      return await this.#connection.examine(
-        statement,
-        toStatementPermissions(statement, permissions),
-        (prepared) =>
-          JSON.stringify({
-            params: prepared.parameters.map((name) => ({ name: this.#isCloud ? removePrefix(name) : name })),
-            cols: prepared.columns,
-            is_explain: prepared.isExplain,
-            is_readonly: prepared.isReadonly,
-          }),
-      )
-    } catch (error) {
-      throw toClientError(error, permissions, this.#database.id)
-    }
+    return await this.#createRunner(permissions).examine(statement, (prepared) =>
+      JSON.stringify({
+        params: prepared.parameters.map((name) => ({
+          name: this.#isCloud && name !== null ? removePrefix(name) : name,
+        })),
+        cols: prepared.columns,
+        is_explain: prepared.isExplain,
+        is_readonly: prepared.isReadonly,
+      }),
+    )
   }
 
   /** Prepares the steps of a batch. @throws PipelineFailure if the client may not run all of them; ResultError */
@@ -338,6 +316,7 @@ export class Session {
     { steps }: MigrationProgram,
     permissions: Permissions,
   ): Promise<readonly (JsonText | null)[]> {
+    const runner = this.#createRunner(permissions)
     const results: (JsonText | null)[] = []
     for (const [index, { sql, args, namedArgs, condition }] of steps.entries()) {
       results.push(null)
@@ -347,7 +326,7 @@ export class Session {
       if (!this.#isConditionTrue(condition, results)) continue
       try {
         const step = this.#toStep({ sql, sqlId: null, args, namedArgs })
-        results[index] = encodeResult(await this.#runStep(step, MAX_RESPONSE_BYTES, permissions), null)
+        results[index] = encodeResult(await runner.run(step, MAX_RESPONSE_BYTES), null)
       } catch (error) {
         throw error instanceof ResultError ? MigrationError.fromStep(index, error, sql) : error
       }
@@ -398,89 +377,13 @@ export class Session {
     return { statement, request }
   }
 
-  /** Executes a statement whose result is limited in size. */
-  async #runStep(step: Step, maxBytes: number, permissions: Permissions): Promise<StatementResult> {
-    const run = await this.#prepare(step, permissions)
-    await this.#begin(run, step.request, permissions)
-    if (this.#isCloud && step.request.wantRows === false) {
-      this.#withClientErrors(permissions, () => run.discardRows())
-      return this.#countUsage(step.statement, run.finish())
-    }
-    const { text, sizeBytes, isDone } = this.#withClientErrors(permissions, () =>
-      run.readRows(maxBytes, false),
-    )
-    if (isDone) return { ...this.#countUsage(step.statement, run.finish()), rows: text, sizeBytes }
-    run.stop()
-    throw responseTooLarge()
-  }
-
-  async #streamStep(
-    step: Step,
-    index: number,
-    { sink, permissions }: { readonly sink: CursorLines; readonly permissions: Permissions },
-  ): Promise<void> {
-    const run = await this.#prepare(step, permissions)
-    let columns: readonly SqliteColumn[] | null = run.columns
-    try {
-      await this.#begin(run, step.request, permissions)
-      for (;;) {
-        const next = this.#withClientErrors(permissions, () => run.readRows(CURSOR_CHUNK_BYTES, true))
-        // it was compiled again if another connection has changed the schema
-        if (columns !== null) columns = run.columns
-        // a finished statement ends before the wait for the reader, so that it does not hold the write lock meanwhile
-        const result = next.isDone ? this.#countUsage(step.statement, run.finish()) : null
-        const firstColumns = columns
-        columns = null
-        if (firstColumns !== null) await sink.beginStep(index, firstColumns)
-        await sink.writeRows(next.text)
-        if (result !== null) return await sink.endStep(result)
-      }
-    } catch (error) {
-      // a statement that is still running would keep the transaction from ending
-      run.stop()
-      // libsql-server also sends the columns of a statement that fails at once
-      if (columns !== null) await sink.beginStep(index, columns)
-      throw error
-    }
-  }
-
-  #countUsage(statement: Statement, result: StatementResult): StatementResult {
-    this.#database.meter.add(statement.sql, result.rowsRead, result.rowsWritten)
-    return result
-  }
-
-  async #prepare(step: Step, permissions: Permissions): Promise<RunningStatement> {
-    this.#checkNotAbandoned()
-    const { settings } = this.#database
-    const hasBlocks = !permissions.ignoresBlocks && (settings.blockWrites || settings.blockReads)
-    if (hasBlocks) checkBlocked(step.statement, settings)
-    const { write, tables } = toStatementPermissions(step.statement, permissions)
-    const mayWrite = write && !hasBlocks
-    try {
-      const statement = mayWrite ? step.statement : withoutLock(step.statement)
-      return await this.#connection.prepare(statement, { write: mayWrite, tables })
-    } catch (error) {
-      throw toClientError(error, permissions, this.#database.id)
-    }
-  }
-
-  async #begin(run: RunningStatement, request: StatementRequest, permissions: Permissions): Promise<void> {
-    try {
-      await run.begin(this.#isCloud ? withBareNames(request) : request)
-      // the client may have disconnected during the wait for the write lock
-      this.#checkNotAbandoned()
-    } catch (error) {
-      run.stop()
-      throw toClientError(error, permissions, this.#database.id)
-    }
-  }
-
-  #withClientErrors<T>(permissions: Permissions, run: () => T): T {
-    try {
-      return run()
-    } catch (error) {
-      throw toClientError(error, permissions, this.#database.id)
-    }
+  #createRunner(permissions: Permissions): StepRunner {
+    return new StepRunner({
+      database: this.#database,
+      connection: this.#connection,
+      permissions,
+      checkNotAbandoned: () => this.#checkNotAbandoned(),
+    })
   }
 
   #isConditionTrue(condition: BatchStep['condition'], results: readonly unknown[]): boolean {
@@ -492,35 +395,6 @@ export class Session {
       })
     )
   }
-}
-
-/** In the cloud, the prefix is not part of a parameter's name. */
-function withBareNames(request: StatementRequest): StatementRequest {
-  const namedArgs = request.namedArgs.map(([name, value]) => [removePrefix(name), value] as const)
-  return { ...request, namedArgs }
-}
-
-function removePrefix<T extends string | null>(name: T): T | string {
-  return name === null ? name : name.replace(/^[:@$]/, '')
-}
-
-function responseTooLarge(): ResultError {
-  return new ResultError('RESPONSE_TOO_LARGE', 'Response is too large')
-}
-
-function toStatementPermissions(
-  { sql, tokens }: Statement,
-  { write, tables }: Permissions,
-): StatementPermissions {
-  const replaces = tables !== null && tokens.some((token) => getKeyword(sql, token) === 'REPLACE')
-  const isReader = tables?.every(({ actions }) => actions.every((action) => action === 'data_read'))
-  return { write: write && isReader !== true, tables: tables && new TableAuthorizer(tables, replaces) }
-}
-
-/** Returns the statement; a BEGIN IMMEDIATE as a plain BEGIN, because a client that may not write must not hold the write lock. */
-function withoutLock(statement: Statement): Statement {
-  if (statement.kind !== 'begin' || !statement.needsWriteLock) return statement
-  return parseFirstStatement(deferTransactions(statement.sql)) ?? statement
 }
 
 const NO_ARGUMENTS: StatementRequest = { sql: null, sqlId: null, args: [], namedArgs: [] }
