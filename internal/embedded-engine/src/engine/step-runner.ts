@@ -6,10 +6,11 @@ import {
   type Statement,
 } from '@batonsql/server-common/sql'
 import { removePrefix } from './arguments.ts'
-import type { ClientConnection, RunningStatement, StatementPermissions } from './client-connection.ts'
+import type { ClientConnection, StatementPermissions } from './client-connection.ts'
 import type { CursorLines } from './cursor.ts'
 import type { Database } from './database.ts'
 import type { StatementResult } from './result-encoder.ts'
+import type { RunningStatement } from './running-statement.ts'
 import type { SqliteColumn, SqliteStatement } from './sqlite-connection.ts'
 import { checkBlocked, toClientError } from './statement-checks.ts'
 import { TableAuthorizer } from './table-authorizer.ts'
