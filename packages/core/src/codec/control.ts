@@ -1,6 +1,5 @@
 import { checkOption } from '@batonsql/options'
 import { checkControl, statementKind } from '../sql/statement-kind.ts'
-import { trimStart } from '../sql/verb.ts'
 import type { EncodedStatement } from './statement.ts'
 
 export const TRANSACTION_MODES = ['immediate', 'deferred', 'readonly', 'concurrent'] as const
@@ -31,11 +30,14 @@ const encodeControl = <Kind extends EncodedStatement['kind']>(
   json: JSON.stringify({ sql }),
 })
 
-const BEGIN: Record<TransactionMode, ControlStatement> = {
+export const BEGIN_CONCURRENT = encodeControl('BEGIN CONCURRENT', 'begin')
+const BEGIN: Record<TransactionMode | 'exclusive', ControlStatement> = {
   immediate: encodeControl('BEGIN IMMEDIATE', 'begin', true),
+  // only in a user's BEGIN statement
+  exclusive: encodeControl('BEGIN EXCLUSIVE', 'begin', true),
   deferred: encodeControl('BEGIN DEFERRED', 'begin'),
   readonly: encodeControl('BEGIN READONLY', 'begin'),
-  concurrent: encodeControl('BEGIN CONCURRENT', 'begin'),
+  concurrent: BEGIN_CONCURRENT,
 }
 export const COMMIT = encodeControl('COMMIT', 'commit')
 export const ROLLBACK = encodeControl('ROLLBACK', 'rollback')
@@ -52,10 +54,9 @@ export function beginStatement(mode: TransactionMode = 'immediate'): ControlStat
 
 /** Parses a mode or a user's BEGIN statement. @throws SyntaxError for text after BEGIN; TypeError for anything else */
 export function parseBegin(mode?: TransactionMode | (string & {})): ControlStatement {
-  if (mode === undefined || mode in BEGIN || statementKind(mode) !== 'begin')
+  if (mode === undefined || statementKind(mode) !== 'begin')
     return beginStatement(mode as TransactionMode | undefined)
-  checkControl(mode)
-  return encodeControl(trimStart(mode), 'begin', /immediate|exclusive/i.test(mode))
+  return BEGIN[(checkControl(mode) ?? 'deferred') as TransactionMode]
 }
 
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`

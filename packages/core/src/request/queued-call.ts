@@ -1,6 +1,11 @@
 import type { Deadline } from '../base/deadline.ts'
 import type { WireResult } from '../base/wire.ts'
-import { beginStatement, type ControlStatement, FOREIGN_KEYS_OFF } from '../codec/control.ts'
+import {
+  BEGIN_CONCURRENT,
+  beginStatement,
+  type ControlStatement,
+  FOREIGN_KEYS_OFF,
+} from '../codec/control.ts'
 import type { ArrayRow, ObjectRow, ResultSet } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import type { AtomicBatchOptions, BatchOptions } from '../options.ts'
@@ -102,6 +107,6 @@ export const mayLock = ({ kind }: EncodedStatement): boolean => kind !== 'read' 
 
 /** Whether a call acquires the write lock, judging by its SQL. A concurrent transaction does not need it. */
 export const needsWriteLock = ({ isReadOnly, options, prefix, statements }: QueuedCall): boolean =>
-  !/^begin.+conc/i.test(prefix[0]?.sql as string) &&
+  !prefix.includes(BEGIN_CONCURRENT) &&
   (prefix.some((statement) => statement.needsWriteLock) ||
     (!isReadOnly && (options.readOnly === false || statements.length === 0 || statements.some(mayLock))))

@@ -84,18 +84,20 @@ export const isControl = (kind: StatementKind): kind is 'begin' | 'commit' | 'ro
 /**
  * Rejects text after BEGIN, COMMIT, END or ROLLBACK. Such a statement is replaced by a method call instead of being sent, so the
  * server cannot reject it.
+ * @returns the mode of BEGIN, in lower case; undefined if there is none
  * @throws SyntaxError
  * @param prefix beginning of the message, such as `line 3, column 1: `
  */
-export function checkControl(sql: string, prefix = ''): void {
+export function checkControl(sql: string, prefix = ''): string | undefined {
   const gap = `(?:${BLANK})+`
   // made here, so that bundles without this function omit it; SQLite allows a name after TRANSACTION
   const pattern = new RegExp(
-    `${STATEMENT_START}(?:begin(?:${gap}(?:deferred|immediate|exclusive|readonly|concurrent))?|commit|end|rollback)(?:${gap}transaction(?:${gap}(?!transaction)(["']?)\\w+\\1)?)?(?:;|${BLANK})*$`,
+    `${STATEMENT_START}(?:begin(?:${gap}(deferred|immediate|exclusive|readonly|concurrent))?|commit|end|rollback)(?:${gap}transaction(?:${gap}(?!transaction)(["']?)\\w+\\2)?)?(?:;|${BLANK})*$`,
     'i',
   )
-  if (!pattern.test(sql))
-    throw new SyntaxError(`${prefix}unexpected text after ${getVerb(sql).toUpperCase()}`)
+  const match = pattern.exec(sql)
+  if (!match) throw new SyntaxError(`${prefix}unexpected text after ${getVerb(sql).toUpperCase()}`)
+  return match[1]?.toLowerCase()
 }
 
 /**

@@ -10,6 +10,3 @@ export const quotedBy = (mark: string): string =>
 
 /** Returns the first word of a statement in lower case, after whitespace and comments; empty if there is none. */
 export const getVerb = (sql: string): string => VERB.exec(sql)?.[1]?.toLowerCase() ?? ''
-
-/** Removes leading whitespace and comments. */
-export const trimStart = (sql: string): string => sql.replace(new RegExp(STATEMENT_START), '')
