@@ -5,7 +5,7 @@ import { openStream } from '@batonsql/core/adapter'
 export async function dropEverything(url: string, authToken: string | undefined): Promise<void> {
   await using db = createClient({ url, authToken })
   const { rows } = await db.execute<{ type: string; name: string }>(
-    "select type, name from sqlite_schema where type in ('table', 'view') and name not like 'sqlite\\_%' escape '\\' and name not like 'libsql\\_%' escape '\\' and name not like '\\_\\_turso\\_internal\\_%' escape '\\'",
+    "select type, name from sqlite_schema where type in ('table', 'view') and name not like 'sqlite\\_%' escape '\\' and name not in ('libsql_vector_meta_shadow', 'libsql_wasm_func_table') and name not like '\\_\\_turso\\_internal\\_%' escape '\\'",
   )
   const stream = openStream(db)
   await stream.execute('pragma foreign_keys = off')

@@ -51,7 +51,7 @@ interface DotCommand {
 }
 
 /** Condition for tables of the user: excludes those of SQLite, libSQL and Turso's engine. */
-const IS_USER_TABLE = `name not like 'sqlite\\_%' escape '\\' and name not like 'libsql\\_%' escape '\\'
+const IS_USER_TABLE = `name not like 'sqlite\\_%' escape '\\' and name not in ('libsql_vector_meta_shadow', 'libsql_wasm_func_table')
   and name not like '\\_\\_turso\\_internal\\_%' escape '\\'`
 const TABLES = `select name from sqlite_schema where type in ('table', 'view') and ${IS_USER_TABLE} order by name`
 /**
@@ -60,7 +60,7 @@ const TABLES = `select name from sqlite_schema where type in ('table', 'view') a
  */
 const SCHEMA = `select sql from sqlite_schema as s where sql is not null
   and (tbl_name = ?1 collate nocase or ?1 is null and tbl_name not like 'sqlite\\_%' escape '\\'
-    and tbl_name not like 'libsql\\_%' escape '\\' and tbl_name not in (select name from pragma_table_list where type = 'shadow')
+    and tbl_name not in ('libsql_vector_meta_shadow', 'libsql_wasm_func_table') and tbl_name not in (select name from pragma_table_list where type = 'shadow')
     and not exists (select 1 from sqlite_schema as i where i.sql like '%libsql_vector_idx%' and s.tbl_name = i.name || '_shadow'))
   order by rowid`
 

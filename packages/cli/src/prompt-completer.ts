@@ -3,7 +3,7 @@ import { DOT_COMMAND_NAMES } from './dot-commands.ts'
 
 /** Reads the names of tables and views, and of the columns of those types. Internal tables are left out. */
 const selectNames = (types: string): string => `with t as (select name, type from pragma_table_list
-    where schema = 'main' and name not like 'sqlite\\_%' escape '\\' and name not like 'libsql\\_%' escape '\\')
+    where schema = 'main' and name not like 'sqlite\\_%' escape '\\' and name not in ('libsql_vector_meta_shadow', 'libsql_wasm_func_table'))
   select name from t where type in ('table', 'view', 'virtual')
   union select c.name from t join pragma_table_xinfo(t.name) c where t.type in (${types}) and c.hidden <> 1`
 

@@ -96,7 +96,7 @@ function isUserTable({ withInternalKyselyTables, where }: TablesOptions): RawBui
     : sql`and t.name not in ('kysely_migration', 'kysely_migration_lock')`
   const condition = where ? sql`and (${where({ table: sql.ref('t.name') })})` : sql``
   return sql`t.schema = 'main' and t.type in ('table', 'view', 'virtual') and t.name not like 'sqlite\\_%' escape '\\'
-        and t.name not like 'libsql\\_%' escape '\\' and t.name not like '\\_litestream\\_%' escape '\\'
+        and t.name not in ('libsql_vector_meta_shadow', 'libsql_wasm_func_table', '_litestream_seq', '_litestream_lock')
         and t.name not like '\\_\\_turso\\_internal\\_%' escape '\\'
         and t.name not in (select name || '_shadow' from sqlite_schema where sql like '%libsql_vector_idx%') ${internalTables} ${condition}`
 }

@@ -26,6 +26,8 @@ beforeAll(async () => {
     'create table place (at F32_BLOB(2))',
     'create index place_at on place (libsql_vector_idx(at))',
     'create table kysely_migration (name text)',
+    'create table libsql_notes (a)',
+    'create table _litestream_notes (a)',
     'create table "odd ""name" ("a b" integer)',
   ])
     await sql.raw(statement).execute(db)
@@ -42,7 +44,7 @@ test('one request reads everything', async () => {
   const tables = await db.introspection.getTables()
   expect(database.requestCount() - before).toBe(1)
   const names =
-    'adults, autoincrement_flag_holder, commented, descending, keyed, made, odd "name, pair, person, place, words'
+    '_litestream_notes, adults, autoincrement_flag_holder, commented, descending, keyed, libsql_notes, made, odd "name, pair, person, place, words'
   expect(tables.map((table) => table.name)).toEqual(names.split(', '))
   expect(tables.filter((table) => table.isView).map((table) => table.name)).toEqual(['adults'])
 })

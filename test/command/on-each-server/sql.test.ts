@@ -255,7 +255,8 @@ test('.schema prints statements that create the same schema elsewhere, with tabs
      create view noted as select 1 as one -- a comment at the end
      ;
      create index names on tabs (name);
-     create table names_shadow (a);`,
+     create table names_shadow (a);
+     create table libsql_notes (a);`,
   )
   const first = await server.createDatabase()
   const run = (database: typeof first, ...args: string[]) =>
@@ -267,6 +268,8 @@ test('.schema prints statements that create the same schema elsewhere, with tabs
   )
   // its index is no vector index
   expect(schema.output).toContain('names_shadow')
+  expect(schema.output).toContain('libsql_notes')
+  expect((await run(first, '.tables')).output).toContain('libsql_notes\nnames_shadow')
   // a table that another one created is shown if it is named
   expect((await run(first, '.schema words_data')).output).toMatch(/^CREATE TABLE 'words_data'/)
   const copy = join(folder, 'copy.sql')

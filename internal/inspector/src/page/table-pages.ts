@@ -39,7 +39,7 @@ const LIST_TABLES_SQL = `select name, type, case when wr = 0 and type = 'table' 
     (select 1 from pragma_table_xinfo(t.name) where name = '_rowid_' collate nocase) else 0 end as rowids
   from pragma_table_list as t
   where schema = 'main' and type in ('table', 'view', 'virtual') and name not like 'sqlite\\_%' escape '\\'
-    and name not like 'libsql\\_%' escape '\\'
+    and name not in ('libsql_vector_meta_shadow', 'libsql_wasm_func_table')
   order by name`
 
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`

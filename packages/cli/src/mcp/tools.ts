@@ -23,7 +23,7 @@ const SCHEMA = `select m.name as "table", m.type,
       as columns,
     (select group_concat(sql, ';' || char(10)) from sqlite_schema where tbl_name = m.name collate nocase) as statements
   from sqlite_schema as m
-  where m.type in ('table', 'view') and m.name not like 'sqlite\\_%' escape '\\' and m.name not like 'libsql\\_%' escape '\\'
+  where m.type in ('table', 'view') and m.name not like 'sqlite\\_%' escape '\\' and m.name not in ('libsql_vector_meta_shadow', 'libsql_wasm_func_table')
     and (?1 is null or m.name = ?1 collate nocase)
   order by m.name`
 

@@ -105,6 +105,20 @@ test.each([
   ])
 })
 
+test('a table of the user may have a name that begins like those of the server', async () => {
+  const tables = ['create table libsql_notes (a)', 'insert into libsql_notes values (1)']
+  const { losses } = await compare(tables, ['drop table libsql_notes'])
+  expect(losses).toEqual(['libsql_notes: dropped with 1 row'])
+})
+
+test('a text that begins with U+0000 is not empty', async () => {
+  const tables = ['create table t (a)', "insert into t values (x'0061')"]
+  const texts = await compare(tables, ['update t set a = cast(a as text)'])
+  expect(texts).toMatchObject({ losses: [], types: ['t.a: 1 blob -> 1 text'] })
+  const losses = ['update t set a = cast(a as text)', "update t set a = ''"]
+  expect((await compare(tables, losses)).losses).toEqual(['t.a: 1 value became empty'])
+})
+
 test('an empty text that becomes NULL is no loss', async () => {
   const empty = [...TABLES, "update pet set name = ''"]
   expect((await compare(empty, ['update pet set name = null'])).losses).toEqual([])

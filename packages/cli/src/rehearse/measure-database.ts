@@ -61,7 +61,7 @@ export async function listObjects(db: Client, options: CallOptions = {}): Promis
        when exists (select 1 from l as of where of.type = 'shadow' and instr(of.name, s.name || '_') = 1) then 'rows'
        else 'none' end as contents
      from sqlite_schema as s left join l on l.name = s.name and s.type = 'table'
-     where s.sql is not null and s.name not like 'sqlite\\_%' escape '\\' and s.name not like 'libsql\\_%' escape '\\'
+     where s.sql is not null and s.name not like 'sqlite\\_%' escape '\\' and s.name not in ('libsql_vector_meta_shadow', 'libsql_wasm_func_table')
      and coalesce(l.type, '') <> 'shadow'
      and not exists (select 1 from sqlite_schema as i where i.sql like '%libsql_vector_idx%' and s.tbl_name = i.name || '_shadow')
      order by s.type <> 'table', s.rowid`,
@@ -143,11 +143,11 @@ type CountsOfColumn = [number, number, number, number, number, number]
 const measureColumn = (column: string): string =>
   [
     ...TYPES.map((type) => `coalesce(sum(typeof(${column}) = '${type}'), 0)`),
-    `coalesce(sum(length(${column}) = 0), 0)`,
+    `coalesce(sum(octet_length(${column}) = 0), 0)`,
     [
       // infinities of both signs have no sum
       `coalesce(total(${column}), '')`,
-      `total(length(${column}))`,
+      `total(octet_length(${column}))`,
       `total(unicode(${column}))`,
       ...[1, 2, 3].map(
         (quarter) => `total(unicode(substr(${column}, length(${column}) * ${quarter} / 4 + 1)))`,

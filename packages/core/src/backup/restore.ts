@@ -37,7 +37,7 @@ export interface RestoreOptions extends CallOptions {
  */
 const PROGRESS_TABLE = 'baton_restore_progress'
 const HAS_TABLES = `exists (select 1 from sqlite_schema
-  where name not like 'sqlite\\_%' escape '\\' and name not like 'libsql\\_%' escape '\\'
+  where name not like 'sqlite\\_%' escape '\\' and name not in ('libsql_vector_meta_shadow', 'libsql_wasm_func_table')
   and name not like '\\_\\_turso\\_internal\\_%' escape '\\')`
 
 /**
