@@ -1,6 +1,7 @@
 import { createClient } from '@batonsql/core'
 import { openStream } from '@batonsql/core/adapter'
 import { startLocalServer } from '@batonsql/local-server'
+import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import { type Comparison, compareStates } from './compare-states.ts'
 import { measureDatabase } from './measure-database.ts'
@@ -199,4 +200,65 @@ test('to repair a foreign key that could not be checked is no damage, although r
     'insert into vet values (5)',
   ]
   expect((await compare(before, ['create unique index human_id on human (id)'])).damage).toEqual([])
+})
+
+/** A change of the table `old`, and whether it loses data of its column `c`, which has this many values that are not empty. */
+const CHANGES: Readonly<
+  Record<string, { sqls(c: string, columns: string[]): string[]; loses(values: number): boolean }>
+> = {
+  'rename the table': { sqls: () => ['alter table old rename to new'], loses: () => false },
+  'rename a column': { sqls: (c) => [`alter table old rename column ${c} to new`], loses: () => false },
+  'add a column': { sqls: () => ['alter table old add column new default 5'], loses: () => false },
+  'copy and rename': {
+    sqls: (c) => [`create table new as select * from old order by ${c} desc`, 'drop table old'],
+    loses: () => false,
+  },
+  'rebuild with columns in another order': {
+    sqls: (_, columns) => [
+      `create table new as select 7 as extra, ${columns.toReversed().join()} from old`,
+      'drop table old',
+      'alter table new rename to old',
+    ],
+    loses: () => false,
+  },
+  'drop the table': { sqls: () => ['drop table old'], loses: () => true },
+  'delete a row': {
+    sqls: (c) => [`create table new as select * from old order by ${c} limit -1 offset 1`, 'drop table old'],
+    loses: () => true,
+  },
+  'remove values': { sqls: (c) => [`update old set ${c} = null`], loses: (values) => values > 0 },
+  'empty values': { sqls: (c) => [`update old set ${c} = ''`], loses: (values) => values > 0 },
+}
+// two numbers near the largest one are left out: their sum depends on their order
+const SOME_VALUES =
+  `null, '', x'', 0, -1, 9223372036854775807, 0.1, -0.0, 1e300, 9e999, -9e999, '12', '1e999', 'NaN', 'a', 'abc',
+  'é', '😀', char(0), char(0,97), x'00', x'ff', cast(x'ff61' as text), zeroblob(20), printf('%.*c',3000,'x')`.split(
+    /,\s+/,
+  )
+const SOME_NAMES = `a, "c d", "e""f", __proto__, "é", "unicode", "null", "x.y", "?", "g'h"`.split(', ')
+
+test('a loss is reported, and a change that keeps all values is none, whatever the values and names are', async () => {
+  const aTable = fc.record({
+    columns: fc.uniqueArray(fc.constantFrom(...SOME_NAMES), { minLength: 1, maxLength: 4 }),
+    type: fc.constantFrom('', 'integer', 'text', 'real', 'blob'),
+    rows: fc.array(fc.array(fc.constantFrom(...SOME_VALUES), { minLength: 4, maxLength: 4 }), {
+      minLength: 1,
+      maxLength: 5,
+    }),
+  })
+  await fc.assert(
+    fc.asyncProperty(aTable, fc.constantFrom(...Object.keys(CHANGES)), async (table, title) => {
+      const { columns, type, rows } = table
+      const { sqls, loses } = CHANGES[title] as (typeof CHANGES)[string]
+      const [c] = columns as [string]
+      const before = [
+        `create table old (${columns.map((name) => `${name} ${type}`).join()})`,
+        ...rows.map((row) => `insert into old values (${row.slice(0, columns.length).join()})`),
+      ]
+      const values = rows.filter(([value]) => !/^(null|''|x'')$/.test(value as string)).length
+      const { losses } = await compare(before, sqls(c, columns))
+      expect([title, losses.length > 0]).toEqual([title, loses(values)])
+    }),
+    { numRuns: 100 },
+  )
 })
