@@ -1,6 +1,6 @@
 import { Readable, Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { createClient, readRows } from '@batonsql/core'
+import { createClient, executeMultiple, readRows } from '@batonsql/core'
 import { openStream } from '@batonsql/core/adapter'
 import { afterAll, describe, expect, test } from 'vitest'
 import { collect, ENDLESS_READ } from '../support/fixtures.ts'
@@ -377,6 +377,21 @@ test('a cursor of a write outside a transaction has an unknown outcome when its 
   await others.next()
   await stream.close()
   await expect(others.next()).rejects.toMatchObject({ outcome: 'unknown' })
+})
+
+test('the signal and the time limit end a loop, and a script, whose stream the server does not close', async () => {
+  const ignoreClose = (url: string, init: RequestInit): Promise<Response> =>
+    (init.body as string).includes('"type":"close"') ? new Promise(() => {}) : fetch(url, init)
+  await using client = createClient({ ...database.config, fetch: ignoreClose, requestTimeoutMs: Infinity })
+  expect(await collect(readRows(client, 'select 1 as a', [], { timeoutMs: 1_000 }))).toEqual([{ a: 1 }])
+  await executeMultiple(client, 'select 1; select 2', { timeoutMs: 1_000 })
+  const controller = new AbortController()
+  const { signal } = controller
+  const rows = readRows(client, 'select 1 as a', [], { signal })
+  await rows.next()
+  const ends = Promise.allSettled([rows.next(), executeMultiple(client, 'select 1; select 2', { signal })])
+  setTimeout(() => controller.abort(), 20)
+  await ends
 })
 
 test('a missing token for the cursor does not affect the transaction', async () => {

@@ -4,6 +4,7 @@ import { BatonDialect } from '@batonsql/kysely-dialect'
 import { Kysely } from 'kysely'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { ExecuteOnlyProxy } from '../support/execute-only-proxy.ts'
+import { collect } from '../support/fixtures.ts'
 import { openTestServer } from '../support/test-server.ts'
 
 // Servers that support only `execute` and `close`, which is all that the specification requires.
@@ -302,4 +303,14 @@ test('an optimistic transaction is an ordinary one, once it is known that batche
   await using unused = createClient(config)
   await run(unused)
   expect(await readValues()).toEqual([1, 2, 3, 4])
+})
+
+test('a number that is not exact in the rows of a write does not end the transaction', async () => {
+  await using exact = createClient({ ...config, intMode: 'number' })
+  await exact.transaction(async (tx) => {
+    const rows = collect(readRows(tx, 'insert into t values (9007199254740993) returning a'))
+    await expect(rows).rejects.toMatchObject({ name: 'RangeError', outcome: 'unknown' })
+    await tx.execute(insert(1))
+  })
+  expect(await readValues()).toEqual([9007199254740993n, 1])
 })

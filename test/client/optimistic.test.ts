@@ -441,6 +441,19 @@ describe('ends', () => {
     expect(await readWallets()).toEqual([1000, 3])
   })
 
+  test('only after its fallback, while the client waits for pending calls', async () => {
+    const closing = createClient(database.config)
+    let closed: Promise<void> | undefined
+    const disturb = async (attempt: number): Promise<void> => {
+      // the second attempt is the transaction, which holds the write lock
+      if (attempt === 1) await conflict()
+      closed ??= closing.close({ drainMs: 20_000 })
+    }
+    expect((await move(closing, disturb, { maxConflicts: 0 })).attempts).toBe(2)
+    await closed
+    expect(await readWallets()).toEqual([901, 100])
+  })
+
   test('for reads, when the callback has returned', async () => {
     let late: (() => Promise<unknown>) | undefined
     await optimistic(db, (tx) => {

@@ -193,6 +193,25 @@ test('if the result of a write contains an inexact number, the error states that
   await expect(read).rejects.not.toHaveProperty('outcome')
 })
 
+test('so does readRows, after which a transaction continues', async () => {
+  await using exact = createClient({ ...database.config, intMode: 'number' })
+  await exact.batch(['drop table if exists inexact', 'create table inexact (a)'])
+  const insert = 'insert into inexact values (1), (9007199254740993), (2), (3) returning a'
+  const message = expect.stringMatching(/not exact.*the statement has run$/)
+  const error = { name: 'RangeError', outcome: 'unknown', message }
+  await expect(collect(readRows(exact, insert))).rejects.toMatchObject(error)
+  await exact.transaction(async (tx) => {
+    await expect(collect(readRows(tx, insert))).rejects.toMatchObject(error)
+    const read = collect(readRows(tx, 'select a from inexact'))
+    await expect(read).rejects.toThrow(/not exact as a number; use intMode 'auto' or 'bigint'$/)
+    await expect(read).rejects.not.toHaveProperty('outcome')
+    expect((await tx.execute('select count(*) as n from inexact')).rows).toEqual([{ n: 8 }])
+  })
+  const undone = exact.transaction(async (tx) => void (await collect(readRows(tx, insert))))
+  await expect(undone).rejects.toMatchObject({ ...error, outcome: 'not_applied' })
+  expect((await exact.execute('select count(*) as n from inexact')).rows).toEqual([{ n: 8 }])
+})
+
 test('an upsert has a rowid only if it inserted a row', async () => {
   await using db = createClient(database.config)
   await db.batch([

@@ -21,9 +21,9 @@ export class BatonDialect implements Dialect {
   readonly #config: BatonDialectConfig
 
   /**
-   * Does not connect.
+   * Does not connect. `new Kysely` throws a TypeError for an invalid option of the client.
    * @throws TypeError if neither or both of `client` and `url` are given, if `client` is no Baton client or is given with a client option,
-   * or for an invalid option
+   * or for an invalid `transactionMode`
    */
   constructor(config: BatonDialectConfig) {
     const { client, url, transactionMode = 'immediate', ...otherOptions } = { ...config }

@@ -6,10 +6,10 @@ import { type ExpandedConfig, expandConfig } from '@libsql/core/config'
 export type ClientConfig = Pick<Config, 'url'> & { [Name in keyof Config]: Config[Name] | undefined }
 
 /**
- * Matches a URL that is empty, was copied with its quotes or a line break, or is `host:port` without a scheme. After `file:`, a path may
- * end with such a character and contain a port.
+ * Matches a URL that is empty, was copied with its quotes or a line break, is `host:port` without a scheme, or has a user name. After
+ * `file:`, a path may end with such a character and contain a port.
  */
-const MISTAKE = /^$|^["'\s]|^(?!file:)(?:.*["'\s]$|[\w.-]+:\d+(?:\/|$))/i
+const MISTAKE = /^$|^["'\s]|^(?!file:)(?:.*["'\s]$|[\w.-]+:\d+(?:\/|$)|\w+:\/\/[^/?#]*@)/i
 
 /** Checks a configuration and adds the defaults, as the original does. @throws LibsqlError for an invalid URL or option */
 export function expand(config: ClientConfig, preferHttp: boolean): ExpandedConfig {

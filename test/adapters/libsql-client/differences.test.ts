@@ -286,6 +286,7 @@ test.each([
   [' file:x.db', 'url begins or ends with a space or a line break'],
   ['localhost:8080', 'url has no scheme: did you mean http://localhost:8080?'],
   ['127.0.0.1:8080/a', 'url has no scheme: did you mean http://127.0.0.1:8080/a?'],
+  ['libsql://ann:secret@x', 'url has an unsupported part: a user name or password'],
 ])('the URL %j is rejected with the remedy', async (url, message) => {
   const modules = await Promise.all([
     import('@batonsql/libsql-client'),

@@ -10,6 +10,7 @@ import { ServerStream } from '../stream/server-stream.ts'
 import { type Client, getHttp } from './client.ts'
 import { findFailingStatement } from './find-failing-statement.ts'
 import { Stream } from './stream.ts'
+import { untilClosed } from './until-closed.ts'
 
 /**
  * Runs a script: statements separated by semicolons, such as a dump or a migration file, in as few requests as its length
@@ -48,7 +49,7 @@ export async function executeMultiple(
     throw hasChanges ? withOutcome(error, 'unknown') : error
   } finally {
     // rolls back an open transaction
-    await stream.close()
+    await untilClosed(stream.close(), http, options)
     http.lifetime.end()
   }
 }

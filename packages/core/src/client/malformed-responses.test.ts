@@ -137,6 +137,16 @@ test('reading the rows of a cursor also settles', async () => {
   )
 })
 
+test('a write with a response of status 2xx but without content has an unknown outcome', async () => {
+  await using db = createClient({
+    url: 'http://127.0.0.1:1',
+    fetch: async () => new Response(null, { status: 204 }),
+  })
+  const insert = 'insert into t values (1)'
+  for (const call of [db.execute(insert), db.batch([insert]), consume(readRows(db, `${insert} returning a`))])
+    await expect(call).rejects.toMatchObject({ code: 'PROTOCOL', outcome: 'unknown' })
+})
+
 test('the response of another request is not accepted', async () => {
   for (const body of responses.slice(0, 2)) {
     await using db = clientWith(JSON.stringify(body))

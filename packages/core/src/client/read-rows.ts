@@ -17,6 +17,7 @@ import { type CallContext, ServerStream } from '../stream/server-stream.ts'
 import { type Client, getHttp } from './client.ts'
 import { getServerStream, Stream } from './stream.ts'
 import { Transaction } from './transaction.ts'
+import { untilClosed } from './until-closed.ts'
 
 /**
  * Streams the rows of one statement, for results that are too large for memory. Rows are fetched as the loop consumes them.
@@ -93,7 +94,7 @@ async function* read(
     // also if the loop is left early
     if (reader?.stoppedEarly) report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })
     reader?.release()
-    await ownStream?.close()
+    if (ownStream) await untilClosed(ownStream.close(), ownStream.http, options)
     lifetime?.end()
   }
 }

@@ -41,6 +41,10 @@ test.each([
     /^statement 1, expected args as an array or an object, not a value of type number$/,
   ],
   ["select '\ud800'", /^statement 1, the SQL has a lone surrogate$/],
+  [
+    { sql: 'select :a', args: { 'a\ud800': 1 } },
+    /^statement 1, parameter a\ud800: the name has a lone surrogate$/,
+  ],
   ['commit', /^statement 1, COMMIT is not allowed here/],
 ])('the error names the position of %o in a batch', (statement, message) => {
   expect(() => encodeBatch(['select 1', statement as never])).toThrow(message)

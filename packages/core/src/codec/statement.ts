@@ -51,10 +51,11 @@ function encodeArgs(args: InArgs, position: string): string {
   }
   const namedArgs = args as Readonly<Record<string, InValue>>
   // names are sent unchanged: without its prefix, `@a` would bind `:a`, which libsql-server rejects
-  const json = Object.keys(namedArgs).map(
-    (name) =>
-      `{"name":${JSON.stringify(name)},"value":${encodeValue(namedArgs[name] as InValue, `${position}parameter ${name}`)}}`,
-  )
+  const json = Object.keys(namedArgs).map((name) => {
+    if (!name.isWellFormed())
+      throw new RangeError(`${position}parameter ${name}: the name has a lone surrogate`)
+    return `{"name":${JSON.stringify(name)},"value":${encodeValue(namedArgs[name] as InValue, `${position}parameter ${name}`)}}`
+  })
   return json.length === 0 ? '' : `,"named_args":[${json.join()}]`
 }
 

@@ -104,6 +104,11 @@ test('rejects invalid options before anything is sent', async () => {
   expect(received).toEqual([])
 })
 
+test('the first connection fails if the server does not respond within the time limit', async () => {
+  const { error } = await collect(() => {}, 1, { timeoutMs: 50 })
+  expect(error).toMatchObject({ code: 'TIMEOUT', message: expect.stringContaining('within 50 ms') })
+})
+
 test('reports that the server dropped some changes', async () => {
   const { events } = await collect((_, response) => {
     begin(response, 'event:error\ndata:some changes were lost\n\n')

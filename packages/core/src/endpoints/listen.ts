@@ -38,7 +38,11 @@ export interface ListenOptions {
   readonly actions?: readonly ChangeAction[] | undefined
   /** Ends the listener; the loop throws the signal's reason. */
   readonly signal?: AbortSignal | undefined
-  /** Time without data after which the listener reconnects, in ms; the server sends a keep-alive every 15 s. @default 40000 */
+  /**
+   * Time without data after which the listener reconnects, or the first connection fails, in ms; the server sends a keep-alive every
+   * 15 s. A connection also has to begin within the client's `requestTimeoutMs`.
+   * @default 40000
+   */
   readonly timeoutMs?: number | undefined
 }
 
@@ -146,7 +150,8 @@ async function* connectionEvents(
   request: BodyRequest,
 ): AsyncGenerator<ChangeEvent, void, undefined> {
   if (http.lifetime.isClosed) throw closedError()
-  const body = await ResponseBody.open(http, request, http.config.requestTimeoutMs)
+  const openTimeoutMs = Math.min(http.config.requestTimeoutMs, request.idleTimeoutMs)
+  const body = await ResponseBody.open(http, request, openTimeoutMs)
   try {
     const { contentType } = body
     // without a content type, the first line decides; it may take until the first keep-alive

@@ -20,7 +20,14 @@ import type {
 } from '../transport/transport.ts'
 import { Lifetime } from './lifetime.ts'
 import { Limiter, type Permit } from './limiter.ts'
-import { type Message, type NoResponse, notSent, type RequestOptions, type SendResult } from './message.ts'
+import {
+  isSuccess,
+  type Message,
+  type NoResponse,
+  notSent,
+  type RequestOptions,
+  type SendResult,
+} from './message.ts'
 import { CONTINUE } from './policies.ts'
 import { ReplicaIndex, type ReplicaWatch, type ServerIndexes } from './replica-index.ts'
 import { RetryPolicy } from './retry.ts'
@@ -118,8 +125,7 @@ export class Http {
       address,
       send: this.#sendObserved,
       read: ({ status, text, retryAfter }) => {
-        if (status < 200 || status > 299)
-          throw new HttpError(status, joinUrl(address, path), text, retryAfter)
+        if (!isSuccess(status)) throw new HttpError(status, joinUrl(address, path), text, retryAfter)
         return UNUSUAL_ERROR.test(text)
           ? import('./translate-errors.ts').then(({ readUnusualResponse }) =>
               readUnusualResponse(this, text, read),

@@ -42,6 +42,9 @@ export interface NoResponse<R> {
 
 export const notSent = (error: unknown): SendResult<never> => ({ isOk: false, error, isSent: false })
 
+/** Whether a response is not an {@link HttpError}. */
+export const isSuccess = (status: number): boolean => status >= 200 && status <= 299
+
 /** A request, and how its response is read. */
 export interface Message<T extends TransportHead, R> {
   readonly path: string

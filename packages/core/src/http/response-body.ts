@@ -2,7 +2,7 @@ import { HttpError } from '../base/errors.ts'
 import { ERROR_TEXT_LENGTH } from '../base/limits.ts'
 import type { Exchange, TransportBody } from '../transport/transport.ts'
 import { type Http, joinUrl, unwrap } from './http.ts'
-import type { Message } from './message.ts'
+import { isSuccess, type Message } from './message.ts'
 import { openObservedBody } from './observed-body.ts'
 import { READ } from './policies.ts'
 
@@ -43,7 +43,7 @@ export class ResponseBody implements AsyncIterable<Uint8Array> {
     request.signal?.addEventListener('abort', this.#abort)
   }
 
-  /** Sends the request, with retries. @throws HttpError for a status other than 200 */
+  /** Sends the request, with retries. @throws HttpError for a status other than 2xx */
   static async open(http: Http, request: BodyRequest, timeoutMs: number): Promise<ResponseBody> {
     const { path, signal } = request
     const { address } = http.config
@@ -59,7 +59,7 @@ export class ResponseBody implements AsyncIterable<Uint8Array> {
       },
       read: async (response) => {
         const body = new ResponseBody(http, request, { exchange, response })
-        if (response.status === 200) return body
+        if (isSuccess(response.status)) return body
         throw new HttpError(
           response.status,
           joinUrl(address, path),

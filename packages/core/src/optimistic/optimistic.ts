@@ -1,11 +1,13 @@
 import { CALL_OPTIONS, checkOptions, NON_NEGATIVE_INTEGER, type RulesOf } from '@batonsql/options'
 import { type Client, getHttp } from '../client/client.ts'
 import type { Executor } from '../client/sql-executor.ts'
-import { checkCallback } from '../client/transaction.ts'
+import { checkCallback, Transaction } from '../client/transaction.ts'
+import { beginStatement } from '../codec/control.ts'
 import type { ResultSet } from '../codec/result.ts'
 import type { InStatement } from '../codec/statement.ts'
 import { backoffMs } from '../http/retry.ts'
 import type { CallOptions } from '../options.ts'
+import { ServerStream } from '../stream/server-stream.ts'
 import { timeoutError } from '../transport/failure.ts'
 import { type Attempt, OptimisticAttempt, TransactionAttempt } from './attempt.ts'
 
@@ -83,8 +85,12 @@ export async function runOptimistically<T>(
       signal?.throwIfAborted()
       if (deadline.remainingMs <= 0) throw timeoutError(deadline.timeoutMs, config.address.origin, false)
       // a server without batches would repeat each read in a request of its own
-      if (isLast || (http.server.isExecuteOnly && fallback === 'transaction'))
-        return await db.transaction((tx) => run(new TransactionAttempt(tx, { signal })))
+      if (isLast || (http.server.isExecuteOnly && fallback === 'transaction')) {
+        // `true`: counted above, because a client that is being closed accepts no new call
+        const stream = new ServerStream(http, true)
+        stream.begin(beginStatement())
+        return await Transaction.run(stream, (tx) => run(new TransactionAttempt(tx, { signal })))
+      }
       const attempt = new OptimisticAttempt(http, { signal })
       try {
         const result = await run(attempt)

@@ -295,12 +295,15 @@ function readOutcome(call: QueuedCall, read: () => CallOutcome): CallOutcome {
     return read()
   } catch (error) {
     const reason = toProtocolError(error)
-    if (call.isReadOnly) return { error: asNotApplied(reason) }
-    if (!(reason instanceof RangeError)) return { error: reason }
-    const message = `${reason.message}; the statement has run`
-    return { error: copyError(reason, { message, outcome: 'unknown' }) }
+    return { error: call.isReadOnly ? asNotApplied(reason) : asErrorOfWrite(reason) }
   }
 }
+
+/** Adds to the error of a value in the result of a write that the write has run. */
+export const asErrorOfWrite = (reason: unknown): unknown =>
+  reason instanceof RangeError
+    ? copyError(reason, { message: `${reason.message}; the statement has run`, outcome: 'unknown' })
+    : reason
 
 function decode(
   result: WireResult,

@@ -5,7 +5,7 @@ import { type ArrayRow, type ObjectRow, rowDecoder } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import { UNUSUAL_ERROR } from '../http/http.ts'
 import type { RowsOptions } from '../options.ts'
-import { ENDED_BY_SERVER, type SqlRequest, takeoverLoss } from '../request/sql-request.ts'
+import { asErrorOfWrite, ENDED_BY_SERVER, type SqlRequest, takeoverLoss } from '../request/sql-request.ts'
 import type { ServerStream } from './server-stream.ts'
 
 /** One line of the response to a cursor request. */
@@ -83,7 +83,9 @@ export class CursorDecoder {
     try {
       return this.#handleEntry(JSON.parse(line) as CursorEntry)
     } catch (error) {
-      throw this.hasCallbackFailed ? error : toProtocolError(error)
+      if (this.hasCallbackFailed) throw error
+      const reason = toProtocolError(error)
+      throw this.#request.isReadOnly ? reason : asErrorOfWrite(reason)
     }
   }
 

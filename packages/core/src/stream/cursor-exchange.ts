@@ -1,4 +1,5 @@
 import { HttpError, SqlError } from '../base/errors.ts'
+import { isSuccess } from '../http/message.ts'
 import { readErrorText } from '../http/response-body.ts'
 import type { Exchange, TransportBody, TransportHead } from '../transport/transport.ts'
 
@@ -23,7 +24,7 @@ export interface CursorExchange extends Exchange<CursorStart> {
 
 export function openCursor(exchange: Exchange<TransportBody>): CursorExchange {
   const readStart = async ({ parts, ...head }: TransportBody): Promise<CursorStart> => {
-    if (head.status !== 200) return { ...head, lines: null, first: [], text: await readErrorText(parts) }
+    if (!isSuccess(head.status)) return { ...head, lines: null, first: [], text: await readErrorText(parts) }
     const lines = readLines(parts)
     return { ...head, lines, first: [await lines.next()], text: '' }
   }

@@ -26,7 +26,7 @@ type CursorCall = CallContext & { readonly options: RowsOptions }
  * A cursor: it waits in the queue of its stream like any call, then sends its request and reads the rows as the loop wants them. No
  * other call uses the stream from then until `release`. It ends in one of these ways:
  * - the rows are read to their end;
- * - the loop is left early: the rest of a read is dropped, a write is read to its end;
+ * - the loop is left early, or a value cannot be read: the rest of a read is dropped, a write is read to its end;
  * - its handle ends, and `stop` is called: the loop throws, and the stream continues in the same way;
  * - its stream ends, or the user's signal is aborted: the request is aborted, and the loop throws;
  * - the request or a response fails, and the stream is lost.
@@ -127,8 +127,8 @@ export class RowReader implements Cursor {
     const reject = (callError: unknown): void => {
       reason = callError
     }
-    // a failed statement leaves the stream unchanged; a failed stream was already handled
-    const isHandled = error instanceof SqlError || error instanceof StreamError
+    // a failed statement, or a value that cannot be read, leaves the stream unchanged; a failed stream was already handled
+    const isHandled = error instanceof SqlError || error instanceof RangeError || error instanceof StreamError
     if (this.#stream.state.cursor?.cursor === this && !isHandled)
       this.#stream.dispatch({
         type: 'noResponse',
@@ -188,7 +188,8 @@ export class RowReader implements Cursor {
       if (this.#decoder.hasCallbackFailed || isYielding) throw error
       isFinished = true
       // the stream can continue
-      if (stopController.signal.aborted) await this.#finish().catch((reason: unknown) => this.fail(reason))
+      if (stopController.signal.aborted || error instanceof RangeError)
+        await this.#finish().catch((reason: unknown) => this.fail(reason))
       else this.#exchange?.abort()
       throw error
     } finally {
