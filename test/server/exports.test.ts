@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readlinkSync } from 'node:fs'
+import { existsSync, readdirSync, readlinkSync, statSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -107,6 +107,7 @@ test.each(['embedded', ...(hasSqld ? ['sqld' as const] : [])] as const)(
     await server.close()
     const file = join(dataDirectory, 'out.db')
     await exportFromDirectory(dataDirectory, 'app', file)
-    expect(existsSync(file)).toBe(true)
+    // only the user who exports it may read it
+    expect(statSync(file).mode & 0o777).toBe(0o600)
   },
 )
