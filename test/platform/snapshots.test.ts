@@ -175,7 +175,8 @@ test('a database whose file is damaged is restored, or deleted', async () => {
     for (const id of ids) {
       const [file = ''] = (await readdir(join(folder, id))).filter((name) => /^data(?:\.db)?$/.test(name))
       // otherwise libsql-server recreates the file from its logs
-      for (const name of await readdir(join(folder, id))) await rm(join(folder, id, name), { recursive: true })
+      for (const name of await readdir(join(folder, id)))
+        await rm(join(folder, id, name), { recursive: true })
       await writeFile(join(folder, id, file), Buffer.alloc(8_192, 'x'))
     }
   const consoleError = vi.spyOn(console, 'error').mockReturnValue()
