@@ -148,7 +148,7 @@ test('snapshots outlive a restart, which removes files that an interrupted creat
   expect(await query(second.url, 'SELECT name FROM pet')).toEqual([])
 })
 
-test('a database whose file was lost is restored', async () => {
+test('a snapshot of a database whose file was lost can be forked, and restored', async () => {
   const dataDirectory = createTemporaryDirectory()
   const first = await start({ dataDirectory })
   await query(first.url, 'CREATE TABLE pet (name)')
@@ -159,8 +159,11 @@ test('a database whose file was lost is restored', async () => {
     await rm(join(folder, id), { recursive: true, force: true })
   const second = await start({ dataDirectory })
   expect(second.databaseNames).toEqual([])
+  const fork = await second.createDatabase('fork', { fromDatabase: 'default', fromSnapshot: 'kept' })
+  expect(await query(fork.url, 'SELECT name FROM pet')).toEqual([])
+  await expect(second.createDatabase('copy', { fromDatabase: 'default' })).rejects.toThrow('is missing')
   await second.restoreSnapshot('default', 'kept')
-  expect(second.databaseNames).toEqual(['default'])
+  expect(second.databaseNames).toEqual(['fork', 'default'])
   expect(await query(second.url, 'SELECT name FROM pet')).toEqual([])
 })
 
