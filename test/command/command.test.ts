@@ -212,6 +212,8 @@ test.each([
   [['dev', '--help'], 0, /--allow-origin ORIGIN/, /^$/],
   [['dev', '--domain', 'x'], 2, /^$/, /--domain must be HOST=DATABASE, not x/],
   [['dev', '--port', '0', '--allow-origin', 'x'], 1, /^$/, /"x" is not the origin of a page/],
+  [['dev', '--port', '0', '--domain', 'a.b:80=default'], 1, /^$/, /domains: "a.b:80" is not a host name/],
+  [['dev', '--port', '0', '--domain', 'https://a.b=default'], 1, /^$/, /"https:\/\/a.b" is not a host name/],
   [['dev', '--allow-origin', 'https://app.example:443'], 1, /^$/, /:443" is not the origin of a page/],
   [['dev', '--allow-origin', 'https://App.example'], 1, /^$/, /App.example" is not the origin of a page/],
   [['dev', '--port', '0', '--host', ''], 1, /^$/, /host must be a string that is not empty, not ''/],
