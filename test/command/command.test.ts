@@ -101,12 +101,26 @@ test.skipIf(terminalProblem !== null)(
   },
 )
 
+test('warns on stderr that other machines have access, also with --json', async () => {
+  const server = startBaton(words('dev --port 0 --host 0.0.0.0 --json'))
+  const result = collectOutput(server)
+  await readUntil(server.stdout, /\n$/)
+  server.kill('SIGTERM')
+  expect(await result).toMatchObject({
+    code: 0,
+    errors: 'Anyone who can reach 0.0.0.0 has full access; --auth requires tokens.\n',
+  })
+})
+
 test('reports a port in use, and passes --host, --domain and --allow-origin to the server', async () => {
   const server = startBaton(
     words('dev --port 0 --host 0.0.0.0 --domain db.test=default --allow-origin https://a.b'),
   )
   const result = collectOutput(server)
-  const output = await readUntil(server.stdout, /--auth requires tokens/)
+  const [output] = await Promise.all([
+    readUntil(server.stdout, /^inspector: /m),
+    readUntil(server.stderr, /--auth requires tokens/),
+  ])
   const port = /^database: http:\/\/127\.0\.0\.1:(\d+)$/m.exec(output)?.[1] as string
   const usedPort = await runBaton(['dev', '--port', port, '--host', '0.0.0.0'])
   expect([usedPort.code, usedPort.errors]).toEqual([
