@@ -157,8 +157,11 @@ test('a snapshot of a database whose file was lost can be forked, and restored',
   await first.close()
   for (const folder of await databaseFolders(dataDirectory))
     await rm(join(folder, id), { recursive: true, force: true })
-  const second = await start({ dataDirectory })
+  const second = await start({ dataDirectory, platform: {}, auth: false })
   expect(second.databaseNames).toEqual([])
+  const { url = '', token = '', organization } = second.platform ?? {}
+  const { databases } = createPlatformClient({ url, token, organization })
+  await expect(databases.createSnapshot('default', {})).rejects.toThrow('its file is missing or empty')
   const fork = await second.createDatabase('fork', { fromDatabase: 'default', fromSnapshot: 'kept' })
   expect(await query(fork.url, 'SELECT name FROM pet')).toEqual([])
   await expect(second.createDatabase('copy', { fromDatabase: 'default' })).rejects.toThrow('is missing')
