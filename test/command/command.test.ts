@@ -101,12 +101,26 @@ test.skipIf(terminalProblem !== null)(
   },
 )
 
+test('warns on stderr that other machines have access, also with --json', async () => {
+  const server = startBaton(words('dev --port 0 --host 0.0.0.0 --json'))
+  const result = collectOutput(server)
+  await readUntil(server.stdout, /\n$/)
+  server.kill('SIGTERM')
+  expect(await result).toMatchObject({
+    code: 0,
+    errors: 'Anyone who can reach 0.0.0.0 has full access; --auth requires tokens.\n',
+  })
+})
+
 test('reports a port in use, and passes --host, --domain and --allow-origin to the server', async () => {
   const server = startBaton(
     words('dev --port 0 --host 0.0.0.0 --domain db.test=default --allow-origin https://a.b'),
   )
   const result = collectOutput(server)
-  const output = await readUntil(server.stdout, /--auth requires tokens/)
+  const [output] = await Promise.all([
+    readUntil(server.stdout, /^inspector: /m),
+    readUntil(server.stderr, /--auth requires tokens/),
+  ])
   const port = /^database: http:\/\/127\.0\.0\.1:(\d+)$/m.exec(output)?.[1] as string
   const usedPort = await runBaton(['dev', '--port', port, '--host', '0.0.0.0'])
   expect([usedPort.code, usedPort.errors]).toEqual([
@@ -212,6 +226,8 @@ test.each([
   [['dev', '--help'], 0, /--allow-origin ORIGIN/, /^$/],
   [['dev', '--domain', 'x'], 2, /^$/, /--domain must be HOST=DATABASE, not x/],
   [['dev', '--port', '0', '--allow-origin', 'x'], 1, /^$/, /"x" is not the origin of a page/],
+  [['dev', '--port', '0', '--domain', 'a.b:80=default'], 1, /^$/, /domains: "a.b:80" is not a host name/],
+  [['dev', '--port', '0', '--domain', 'https://a.b=default'], 1, /^$/, /"https:\/\/a.b" is not a host name/],
   [['dev', '--allow-origin', 'https://app.example:443'], 1, /^$/, /:443" is not the origin of a page/],
   [['dev', '--allow-origin', 'https://App.example'], 1, /^$/, /App.example" is not the origin of a page/],
   [['dev', '--port', '0', '--host', ''], 1, /^$/, /host must be a string that is not empty, not ''/],

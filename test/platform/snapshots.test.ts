@@ -3,7 +3,7 @@ import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type LocalServer, type LocalServerOptions, startLocalServer } from '@batonsql/local-server'
 import { createPlatformClient } from '@batonsql/platform'
-import { expect, inject, onTestFinished, test } from 'vitest'
+import { expect, inject, onTestFinished, test, vi } from 'vitest'
 import { autocommit, close, execute, pipeline, query } from '../server/wire.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { databaseFolders, Harness, sql } from './platform-harness.ts'
@@ -148,7 +148,7 @@ test('snapshots outlive a restart, which removes files that an interrupted creat
   expect(await query(second.url, 'SELECT name FROM pet')).toEqual([])
 })
 
-test('a database whose file was lost is restored', async () => {
+test('a snapshot of a database whose file was lost can be forked, and restored', async () => {
   const dataDirectory = createTemporaryDirectory()
   const first = await start({ dataDirectory })
   await query(first.url, 'CREATE TABLE pet (name)')
@@ -157,11 +157,44 @@ test('a database whose file was lost is restored', async () => {
   await first.close()
   for (const folder of await databaseFolders(dataDirectory))
     await rm(join(folder, id), { recursive: true, force: true })
-  const second = await start({ dataDirectory })
+  const second = await start({ dataDirectory, platform: {}, auth: false })
   expect(second.databaseNames).toEqual([])
+  const { url = '', token = '', organization } = second.platform ?? {}
+  const { databases } = createPlatformClient({ url, token, organization })
+  await expect(databases.createSnapshot('default', {})).rejects.toThrow('its file is missing or empty')
+  const fork = await second.createDatabase('fork', { fromDatabase: 'default', fromSnapshot: 'kept' })
+  expect(await query(fork.url, 'SELECT name FROM pet')).toEqual([])
+  await expect(second.createDatabase('copy', { fromDatabase: 'default' })).rejects.toThrow('is missing')
   await second.restoreSnapshot('default', 'kept')
-  expect(second.databaseNames).toEqual(['default'])
+  expect(second.databaseNames).toEqual(['fork', 'default'])
   expect(await query(second.url, 'SELECT name FROM pet')).toEqual([])
+})
+
+test('a database whose file is damaged is restored, or deleted', async () => {
+  const dataDirectory = createTemporaryDirectory()
+  const first = await start({ dataDirectory, databases: { other: {} } })
+  await query(first.url, 'CREATE TABLE pet (name)')
+  await first.createSnapshot('default', 'kept')
+  const ids = [first.databaseId('default'), first.databaseId('other')]
+  await first.close()
+  for (const folder of await databaseFolders(dataDirectory))
+    for (const id of ids) {
+      const [file = ''] = (await readdir(join(folder, id))).filter((name) => /^data(?:\.db)?$/.test(name))
+      // otherwise libsql-server recreates the file from its logs
+      for (const name of await readdir(join(folder, id)))
+        await rm(join(folder, id, name), { recursive: true })
+      await writeFile(join(folder, id, file), Buffer.alloc(8_192, 'x'))
+    }
+  const consoleError = vi.spyOn(console, 'error').mockReturnValue()
+  onTestFinished(() => consoleError.mockRestore())
+  const second = await start({ dataDirectory })
+  expect((await pipeline(second.url, [execute('SELECT 1')])).status).toBe(500)
+  await second.restoreSnapshot('default', 'kept')
+  expect(await query(second.url, 'SELECT name FROM pet')).toEqual([])
+  await second.deleteDatabase('other')
+  expect(second.databaseNames).toEqual(['default'])
+  for (const folder of await databaseFolders(dataDirectory))
+    expect(await readdir(folder)).toEqual([second.databaseId('default')])
 })
 
 test('the platform API has snapshots, and seed.timestamp copies the one of that time', async () => {

@@ -1,9 +1,9 @@
-import { existsSync, readdirSync, readlinkSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { existsSync, globSync, readdirSync, readlinkSync, statSync } from 'node:fs'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { exportFromDirectory, startLocalServer } from '@batonsql/local-server'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { hasSqld } from '../support/has-sqld.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { close, execute, pipeline, query } from './wire.ts'
@@ -107,6 +107,25 @@ test.each(['embedded', ...(hasSqld ? ['sqld' as const] : [])] as const)(
     await server.close()
     const file = join(dataDirectory, 'out.db')
     await exportFromDirectory(dataDirectory, 'app', file)
-    expect(existsSync(file)).toBe(true)
+    // only the user who exports it may read it
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+  },
+)
+
+test.each(['embedded', ...(hasSqld ? ['sqld' as const] : [])] as const)(
+  'the error of a damaged database is a sentence: %s',
+  async (backend) => {
+    const dataDirectory = createTemporaryDirectory()
+    const server = await startLocalServer({ backend, dataDirectory })
+    const id = server.databaseId('default')
+    await server.close()
+    for (const file of globSync(`${dataDirectory}/**/${id}/data*`))
+      if (/data(\.db)?$/.test(file)) await writeFile(file, 'not a database'.repeat(1_000))
+      else await rm(file)
+    const consoleError = vi.spyOn(console, 'error').mockReturnValue()
+    onTestFinished(() => consoleError.mockRestore())
+    await expect(
+      exportFromDirectory(dataDirectory, 'default', join(dataDirectory, 'out.db')),
+    ).rejects.toThrow(/^(?:libsql-server cannot use this database: .*|file is not a database)$/)
   },
 )

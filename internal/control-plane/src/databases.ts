@@ -171,7 +171,7 @@ export class Databases {
   /**
    * Replaces the content of a database with a file; all access ends first. The database gets a new id and key, so that its
    * tokens and streams can no longer be used, and keeps its name, group, settings, snapshots and copies.
-   * Also replaces a lost database.
+   * Also replaces a lost database, and one whose file is damaged.
    * @throws ApiError if it is protected, or was changed in the meantime; in that case it keeps its content
    */
   async replace(row: DatabaseRow, file: string): Promise<DatabaseRow> {
@@ -200,12 +200,15 @@ export class Databases {
       const group = registry.groups.get(row.group)
       if (organization === undefined || group === undefined)
         throw new Error('the registry has no group of the database')
-      await backend.applySettings(id, {
-        ...settings,
-        blockReads: true,
-        blockWrites: true,
-        blockReason: RESTORE_REASON,
-      })
+      // a database whose file is damaged is not served while its settings cannot be applied
+      await backend
+        .applySettings(id, {
+          ...settings,
+          blockReads: true,
+          blockWrites: true,
+          blockReason: RESTORE_REASON,
+        })
+        .catch(() => {})
       await backend.revokeAccess(id, 'all')
       replacement = await this.create({
         organization,

@@ -58,7 +58,7 @@ export class Snapshots {
   /**
    * Copies the current state of a database while reads and writes continue.
    * @param name by default, the time
-   * @throws ApiError 400, or 409 if the name is taken or the database was removed or restored meanwhile
+   * @throws ApiError 400, or 409 if the name is taken, or the database was lost, removed or restored
    */
   async create(database: DatabaseRow, name = nameForTime()): Promise<SnapshotRow> {
     const { registry, backend, folder } = this.#options
@@ -108,7 +108,10 @@ export class Snapshots {
         400,
         `invalid snapshot name ${JSON.stringify(shorten(name))}: use 1 to 64 characters a-z, 0-9 and "-", not beginning with "-"`,
       )
-    if (registry.databases.get(id)?.state !== 'ready')
+    const state = registry.databases.get(id)?.state
+    if (state === 'lost')
+      throw new ApiError(409, `database ${database} has no current state: its file is missing or empty`)
+    if (state !== 'ready')
       throw new ApiError(409, `database ${database} was removed or restored in the meantime`)
     if (isSchema || schema !== null)
       throw new ApiError(

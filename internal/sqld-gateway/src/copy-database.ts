@@ -75,7 +75,7 @@ async function copyPages(
 
 async function createFile(path: string): Promise<void> {
   try {
-    await (await open(path, 'wx')).close()
+    await (await open(path, 'wx', 0o600)).close()
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     throw new Error(`${path} already exists`, { cause: error })

@@ -278,7 +278,9 @@ export class SqldGroups implements DatabaseBackend {
   async #getServer(id: DatabaseId): Promise<SqldBackend> {
     const group = this.#getGroup(id)
     const server = await this.#startOnce(group)
-    await applyPending(server, this.#getEntry(group), id)
+    await applyPending(server, this.#getEntry(group), id).catch((cause: Error) => {
+      throw new Error(`${UNUSABLE_MESSAGE}: ${cause.message}`, { cause })
+    })
     return server
   }
 

@@ -77,7 +77,7 @@ export const COMMANDS: readonly Command[] = [
     takesCommand: true,
     summary:
       'Run a command, such as a migration, on a copy of a database, and report what it changes and loses.',
-    details: `${DATABASE_HELP} The command is given after --, and gets the address of the copy in DATABASE_URL and DATABASE_TOKEN. The database itself is only read; a read-only token is enough. The exit code is 1 if the command fails, loses rows or values, or sends nothing to the copy. Needs the package @batonsql/local-server.`,
+    details: `${DATABASE_HELP} The command is given after --, and gets the address of the copy in DATABASE_URL and DATABASE_TOKEN. The database itself is only read; a read-only token is enough. The exit code is 1 if the command fails, loses rows or values, damages the copy (such as a foreign key), or sends nothing to it, and if the schema of the database itself changes meanwhile. Needs the package @batonsql/local-server.`,
     options: options.REHEARSE_OPTIONS,
     load: async () => (await import('./rehearse/rehearse.ts')).runRehearse,
   }),

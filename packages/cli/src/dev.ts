@@ -55,6 +55,9 @@ async function serve(values: DevValues, { output, stderr, signal }: CommandConte
     if (tokenFile !== undefined) await writeTokenFile(tokenFile, await describeServer(server, order, true))
     // output that is not a terminal may be stored: in the system journal, by a container engine, in a file
     const announcement = await describeServer(server, order, process.stdout.isTTY && tokenFile === undefined)
+    const { host = '127.0.0.1' } = options
+    if (!server.takesTokens && !LOOPBACK.test(host))
+      stderr.write(`Anyone who can reach ${host} has full access; --auth requires tokens.\n`)
     if (values.json === true) console.log(JSON.stringify(announcement))
     else {
       announce(server, options, announcement, tokenFile)
@@ -286,7 +289,7 @@ function announce(
   { inspector, databases, platform }: Announcement,
   tokenFile: string | undefined,
 ): void {
-  const { dataDirectory, host = '127.0.0.1' } = options
+  const { dataDirectory } = options
   console.log(
     `${server.version}, data ${dataDirectory === undefined ? 'removed when it stops' : `in ${dataDirectory}`}`,
   )
@@ -307,7 +310,4 @@ function announce(
     console.log(
       'tokens: not printed, because the output is not a terminal; --token-file FILE writes them to a file',
     )
-  if (!server.takesTokens && !LOOPBACK.test(host)) {
-    console.log(`Anyone who can reach ${host} has full access; --auth requires tokens.`)
-  }
 }

@@ -162,7 +162,9 @@ export const IMPORT_OPTIONS = {
   ),
   columns: text('LIST', 'Names of the columns, separated by commas, for a file without a header row'),
   delimiter: text('CHARACTER', 'Character between cells: ; or tab, for example (default ,)'),
-  'skip-bad-rows': flag('Report rows that cannot be stored, and import the others (default: import nothing)'),
+  'skip-bad-rows': flag(
+    'Report rows that cannot be stored, and import the others (default: import nothing; if only the database rejects a row, keep earlier transactions)',
+  ),
   resume: flag('Resume an interrupted import of the same file'),
   ...ADDRESS_OPTIONS,
 } as const satisfies OptionTable

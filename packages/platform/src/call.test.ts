@@ -106,7 +106,7 @@ describe('addresses', () => {
 })
 
 describe('errors', () => {
-  test.each([400, 401, 402, 403, 404, 405, 409, 422, 429, 500, 504])(
+  test.each([400, 401, 402, 403, 404, 405, 409, 422, 429, 500, 501, 504])(
     'rejects HTTP %d with its details',
     async (status) => {
       const body = { error: 'these words', code: 'this_code', more: 1 }
@@ -122,7 +122,7 @@ describe('errors', () => {
         requestId: 'r1',
         method: 'GET',
         path: '/v1/organizations/acme/groups/g',
-        outcome: status < 500 ? 'not_applied' : 'unknown',
+        outcome: [500, 504].includes(status) ? 'unknown' : 'not_applied',
         body: JSON.stringify(body),
       })
       expect(error.headers['content-type']).toBe('application/json')

@@ -185,7 +185,9 @@ class Call {
     const shownReason = rejection.reason ?? plainText
     const hint = hintFor(status, shownReason)
     const message = `returned HTTP ${status}${shownReason && `: ${shownReason.slice(0, MESSAGE_TEXT_LENGTH)}`}${hint && ` (${hint})`}`
-    const outcome = this.#mayHaveRun || status >= 500 || status === 408 ? 'unknown' : 'not_applied'
+    // 501: the server has no such feature
+    const isRejected = status < 500 ? status !== 408 : status === 501
+    const outcome = isRejected && !this.#mayHaveRun ? 'not_applied' : 'unknown'
     const retryAfterMs = readRetryAfter(headers)
     return this.#error(message, {
       ...response,

@@ -23,7 +23,7 @@ interface CellViewProps {
   readonly onClose: () => void
 }
 
-/** Shows a value in full. */
+/** Shows a value in full, except a blob of more than `MAX_HEX_BYTES`. */
 export function CellView({ name, cell, onClose }: CellViewProps): JSX.Element {
   const text = fullText(cell)
   return (

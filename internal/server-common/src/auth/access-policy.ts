@@ -25,8 +25,9 @@ export class AccessPolicy {
   readonly #options: AccessOptions
   readonly #isPublic: boolean
 
-  /** Creates a policy. @throws TypeError for an origin that no browser would send */
+  /** Creates a policy. @throws TypeError for an origin that no browser would send, and for a domain that no request can have */
   constructor(options: AccessOptions) {
+    for (const host of Object.keys(options.domains)) checkHostName(host)
     for (const origin of options.allowOrigins) checkOrigin(origin)
     this.#options = options
     this.#isPublic = !isLoopback(options.listenHost)
@@ -104,6 +105,11 @@ export function getHostName({ headers }: Headers): string | null {
 function getOrigin({ headers }: Headers): string | null {
   const origin = headers['origin']
   return origin === undefined ? null : String(origin)
+}
+
+function checkHostName(host: string): void {
+  if (HOST_PATTERN.exec(host)?.groups?.['name'] === host) return
+  throw new TypeError(`domains: "${host}" is not a host name; use a form like "db.example", without a port`)
 }
 
 function checkOrigin(origin: string): void {

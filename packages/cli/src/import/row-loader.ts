@@ -196,8 +196,11 @@ export class RowLoader {
         if (failure === null) break
         const record = chunk.records[failure.index] as CsvRecord
         const problem = `line ${record.line}: ${failure.error.message}`
-        if (!this.#options.skipsBadRows || !ROW_ERROR.test(failure.error.code))
-          throw new Error(problem, { cause: failure.error })
+        const mayBeSkipped = ROW_ERROR.test(failure.error.code)
+        if (!this.#options.skipsBadRows || !mayBeSkipped)
+          throw new Error(mayBeSkipped ? `${problem}; --skip-bad-rows imports the other rows` : problem, {
+            cause: failure.error,
+          })
         problems.push(problem)
         index = failure.index + 1
       }

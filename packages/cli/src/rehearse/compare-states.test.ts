@@ -262,3 +262,18 @@ test('a loss is reported, and a change that keeps all values is none, whatever t
     { numRuns: 100 },
   )
 })
+
+test('a virtual table, of which only the rows are counted, is not renamed to an ordinary one', async () => {
+  const before = ['create virtual table note using fts5(body)', "insert into note values ('a'), ('b')"]
+  const ordinary = ['create table log (body)', 'insert into log values (1), (2)', 'drop table note']
+  expect(await compare(before, ordinary)).toMatchObject({
+    renamed: [],
+    losses: ['note: dropped with 2 rows'],
+  })
+  const virtual = [
+    'create virtual table memo using fts5(body)',
+    'insert into memo select * from note',
+    'drop table note',
+  ]
+  expect(await compare(before, virtual)).toMatchObject({ renamed: ['table note -> memo'], losses: [] })
+})

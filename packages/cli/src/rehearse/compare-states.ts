@@ -152,6 +152,8 @@ const hasSameValues = (a: ColumnState, b: ColumnState): boolean =>
 const sameTable = (a: TableState, b: TableState): boolean =>
   a.rows === b.rows &&
   a.rows > 0 &&
+  // of a virtual table, only the rows are known
+  (a.columns.size === 0) === (b.columns.size === 0) &&
   [...a.columns.values()].every((column) =>
     [...b.columns.values()].some((other) => hasSameValues(column, other)),
   )

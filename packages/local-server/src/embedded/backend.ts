@@ -411,7 +411,7 @@ export class EmbeddedBackend implements DatabaseBackend {
     return join(this.#directory, 'exports')
   }
 
-  /** Runs work on a new internal stream. @returns its output @throws Error with the body of its failure */
+  /** Runs work on a new internal stream. @returns its output @throws Error */
   async #runInternal(
     id: DatabaseId,
     work: CallWork,
@@ -423,7 +423,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       const stream = this.#lastInternalStream
       return await worker.run({ id, stream, permissions: INTERNAL_PERMISSIONS, signal }, work)
     })
-    if (outcome.type === 'failure') throw new Error(outcome.body)
+    if (outcome.type === 'failure') throw new Error(toSentence(outcome.body))
     return toText(outcome.text)
   }
 
@@ -445,3 +445,7 @@ export class EmbeddedBackend implements DatabaseBackend {
 function checkReadsAll({ id, permissions: { tables } }: ClientCall): void {
   if (tables !== null && !new TableAuthorizer(tables).mayReadAll) throw forbiddenError('Read', id)
 }
+
+/** Returns the reason of a failure from the body that a client would receive. */
+const toSentence = (body: string): string =>
+  /^\{"error":"Internal Error: `(?:Error: )?(.*)`"\}$/s.exec(body)?.[1] ?? body

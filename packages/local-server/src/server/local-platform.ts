@@ -8,7 +8,7 @@ import {
   type Registry,
   type UserRow,
 } from '@batonsql/control-plane'
-import { checkOptions } from '@batonsql/options'
+import { checkOption, checkOptions } from '@batonsql/options'
 
 /** A new user of the platform API. */
 export interface NewPlatformUser {
@@ -78,6 +78,7 @@ export class LocalPlatform {
 export function addUser(registry: Registry, apiTokens: ApiTokens, user: NewPlatformUser): string {
   checkOptions(user, { username: 'string', email: 'string' }, 'createUser')
   const { username, email = `${username}@localhost` } = user
+  checkOption('createUser: the username', username, 'string')
   if (!USERNAME.test(username))
     throw new TypeError('createUser: a username must be 1 to 39 characters of a-z, 0-9 and "-"')
   if (registry.findUser(username) !== undefined) throw new Error(`user "${username}" already exists`)

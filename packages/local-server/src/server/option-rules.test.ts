@@ -38,3 +38,14 @@ test('a path is not empty: it would be the working directory', async () => {
     "useDatabase: templateDirectory must be a string that is not empty, not ''",
   )
 })
+
+test('a name is a string: null and undefined are not taken for the words', async () => {
+  await using server = await startLocalServer({ platform: {} })
+  await expect(server.createSnapshot('default', null as never)).rejects.toThrow(
+    'createSnapshot: the name must be string, not null',
+  )
+  await expect(server.platform?.createUser({} as never)).rejects.toThrow(
+    'createUser: the username must be string, not undefined',
+  )
+  expect(server.listSnapshots('default')).toEqual([])
+})

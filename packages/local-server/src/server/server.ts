@@ -2,7 +2,7 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getReplicaLocations, type SnapshotRow } from '@batonsql/control-plane'
 import { INSPECTOR_PATH } from '@batonsql/inspector'
-import { checkOptions, NON_EMPTY, PORT, type RulesOf, STRINGS } from '@batonsql/options'
+import { checkOption, checkOptions, NON_EMPTY, PORT, type RulesOf, STRINGS } from '@batonsql/options'
 import { isLoopback } from '@batonsql/server-common/auth'
 import type { ReplicaCondition } from '@batonsql/server-common/backend'
 import { runAll } from '@batonsql/server-common/base'
@@ -248,6 +248,7 @@ export class LocalServer implements AsyncDisposable {
    * @param name 1 to 64 characters, `a-z`, `0-9` and `-`, not beginning with `-`. @default the time
    */
   async createSnapshot(database: string, name?: string): Promise<Snapshot> {
+    if (name !== undefined) checkOption('createSnapshot: the name', name, 'string')
     return toSnapshot(await this.#snapshots.create(this.#service.getDatabase(database), name))
   }
 

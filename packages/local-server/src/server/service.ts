@@ -178,7 +178,10 @@ export class Service {
     } = options
     const { operator, addresses, databases } = this.controlPlane
     if (addresses.isTaken(operator.organization, name)) throw new Error(`database "${name}" already exists`)
-    const parent = fromDatabase === undefined ? undefined : this.getDatabase(fromDatabase)
+    // a snapshot can be copied although the file of its database was lost
+    const find = (original: string): DatabaseRow =>
+      fromSnapshot === undefined ? this.getDatabase(original) : this.getExistingDatabase(original)
+    const parent = fromDatabase === undefined ? undefined : find(fromDatabase)
     // a copy begins in the group of its original
     const group = this.#getGroup(groupName ?? this.#findGroupName(parent))
     await databases.create({

@@ -202,7 +202,7 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
   ),
   /** Lists the snapshots of a database, oldest first. Only on a server of Baton, like all methods of snapshots. */
   listSnapshots: route(`GET ${DATABASE_PATH}/snapshots`, list<models.Snapshot>('snapshots')),
-  /** Keeps a copy of the current state. Never retried if the request may have arrived. */
+  /** Keeps a copy of the current state, by default named for the time. Never retried if the request may have arrived. */
   createSnapshot: route(`POST ${DATABASE_PATH}/snapshots`, object<models.Snapshot>('snapshot', 'name'), {
     body: (snapshot: { readonly name?: string | undefined }) => checkedBody(snapshot, { name: 'string' }),
   }),
