@@ -48,9 +48,7 @@ export function describeError(error: unknown): string {
 
 function withHint(message: string): string {
   const hint = HINTS.find(([pattern]) => pattern.test(message))
-  // advice for programs, and the name of a function, which a user of the command cannot follow
-  const text = message
-    .replace(': read it with readRows(), or with LIMIT', '')
-    .replace(/^startLocalServer: /, '')
+  // advice for programs, which a user of the command cannot follow
+  const text = message.replace(': read it with readRows(), or with LIMIT', '')
   return hint === undefined ? text : `${text}\n${hint[1]}`
 }

@@ -44,7 +44,8 @@ async function serve(values: DevValues, { output, stderr, signal }: CommandConte
       ...Object.fromEntries(copies),
     },
   }).catch((error: unknown) => {
-    throw nameFile(error, files)
+    // its TypeErrors are for invalid options
+    throw error instanceof TypeError ? toUsageError(error, files) : error
   })
   let control: AsyncDisposable | null = null
   try {
@@ -96,13 +97,14 @@ function nameFiles(files: readonly string[]): ReadonlyMap<string, string> {
   return filesByName
 }
 
-/** Adds the file to the error for the invalid name of its database, which the user has not written. Returns any other error unchanged. */
-function nameFile(error: unknown, files: ReadonlyMap<string, string>): unknown {
-  const { message } = error as Error
+/** Returns the usage error for an invalid option of the server. Adds the file to one for the name of its database, which the user has not written. */
+function toUsageError(error: TypeError, files: ReadonlyMap<string, string>): UsageError {
+  const message = error.message.replace(/^startLocalServer: /, '')
   const name = /^"(.*?)" is not a valid database name/.exec(message)?.[1]
   const file = name === undefined ? undefined : files.get(name)
-  if (file === undefined) return error
-  return new UsageError(`baton: --open ${file}: ${message}; rename the file`)
+  return new UsageError(
+    file === undefined ? `baton: ${message}` : `baton: --open ${file}: ${message}; rename the file`,
+  )
 }
 
 async function writeTokenFile(path: string, announcement: Announcement): Promise<void> {

@@ -13,7 +13,7 @@ const EXIT_CODES = [
     '1',
     'Failure: a server rejected a request or could not be reached, or a file could not be read or written.',
   ],
-  ['2', 'The command line is invalid; nothing was done.'],
+  ['2', 'The command line is invalid, or names an input file that cannot be opened; nothing was done.'],
   ['130, 143', 'Interrupted with Ctrl-C, or with SIGTERM. (`baton dev` and `baton serve` exit with 0.)'],
 ] as const
 

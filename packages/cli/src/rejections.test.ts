@@ -140,7 +140,7 @@ test('an unknown location is rejected with the locations, or with the command th
   )
   const serve = { port: '0', backend: 'sqld', replica: ['frankfurt'] }
   expect(await runToText((context) => runDev({ values: serve, operands: [], context }))).toMatch(
-    /^baton: unknown location frankfurt; the locations are local, ams, fra, /,
+    /^usage: baton: unknown location frankfurt; the locations are local, ams, fra, /,
   )
 })
 

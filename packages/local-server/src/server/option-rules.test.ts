@@ -1,4 +1,7 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { createHandler } from '../index.ts'
 import { startSqld } from '../sqld.ts'
 import { useDatabase } from '../testing/use-database.ts'
@@ -24,6 +27,17 @@ test.each(NOT_LISTS.map((value) => ({ value })))('a list of names is not $value'
   await expect(startSqld({ serverArguments: list })).rejects.toThrow(
     'startSqld: serverArguments must be an array of strings, not ',
   )
+})
+
+test('the name of a database and a location are checked before the data directory is created', async () => {
+  const dataDirectory = join(createTemporaryDirectory(), 'data')
+  await expect(startLocalServer({ dataDirectory, databases: { a: {}, BAD: {} } })).rejects.toThrow(
+    '"BAD" is not a valid database name',
+  )
+  await expect(startLocalServer({ dataDirectory, backend: 'sqld', replicas: ['far'] })).rejects.toThrow(
+    'startLocalServer: unknown location far',
+  )
+  expect(existsSync(dataDirectory)).toBe(false)
 })
 
 test('a path is not empty: it would be the working directory', async () => {

@@ -67,6 +67,9 @@ export class Service {
   static async start(options: ServiceOptions): Promise<Service> {
     const { backend: kind = 'embedded', platform, inspector = false, log, listenHost: host } = options
     const { organization = 'local', domain = null } = platform ?? {}
+    const { databases = {}, replicas = [] } = options
+    for (const name of Object.keys(databases)) checkDatabaseName(name)
+    checkLocations(replicas)
     const domains = Object.fromEntries(
       Object.entries(options.domains ?? {}).map(([name, database]) => [name.toLowerCase(), database]),
     )
@@ -94,7 +97,7 @@ export class Service {
       const settings = { directory, isDurable, organization, domain, version: PACKAGE_VERSION }
       controlPlane = await ControlPlane.open(settings)
       claimBackend(controlPlane.registry, options.sqld === undefined ? kind : 'sqld by URL')
-      addReplicas(controlPlane, options.replicas ?? [])
+      addReplicas(controlPlane, replicas)
       const onNotice = (id: DatabaseId, text: string): void => router?.reportNotice(id, text)
       backend = await createBackend(options, { directory, isDurable, controlPlane, conditions, onNotice })
       const version = await controlPlane.start(backend, (id) => router?.forget(id))
@@ -105,7 +108,7 @@ export class Service {
       service = new Service({ ...parts, host, inspector, log, takesTokens: takesTokens(options) })
       for (const { id, state } of controlPlane.registry.databases.rows)
         if (state === 'lost') router.reportNotice(id, LOST_NOTICE)
-      await service.#createInitialDatabases(options.databases)
+      await service.#createInitialDatabases(databases)
       return service
     } catch (error) {
       const [loss] = losses
@@ -125,7 +128,7 @@ export class Service {
     }
   }
 
-  async #createInitialDatabases(databases: InitialDatabases = {}): Promise<void> {
+  async #createInitialDatabases(databases: InitialDatabases): Promise<void> {
     const needsDefault = !this.#hasDatabases() && this.#canCreateDefaultDatabase()
     for (const [name, options] of Object.entries({
       ...(needsDefault && { [DEFAULT_DATABASE]: {} }),
@@ -373,13 +376,17 @@ export interface ServiceParts {
   readonly log: ServerLog
 }
 
-/** Adds locations to the default group. @throws TypeError for an unknown one */
-function addReplicas({ registry, operator }: ControlPlane, locations: readonly string[]): void {
+/** @throws TypeError for an unknown location */
+function checkLocations(locations: readonly string[]): void {
   const unknown = locations.find((location) => !isLocation(location))
   if (unknown !== undefined)
     throw new TypeError(
       `startLocalServer: unknown location ${unknown}; the locations are ${Object.keys(LOCATIONS).join(', ')}`,
     )
+}
+
+/** Adds locations to the default group. */
+function addReplicas({ registry, operator }: ControlPlane, locations: readonly string[]): void {
   const group = registry.findGroup(operator.organization.id, DEFAULT_GROUP)
   if (group === undefined || locations.length === 0) return
   const updatedGroup = { ...group, locations: [...new Set([...group.locations, ...locations])] }
