@@ -1,4 +1,4 @@
-import { appendFile, readFile, writeFile } from 'node:fs/promises'
+import { appendFile, readFile, rm, writeFile } from 'node:fs/promises'
 import { PassThrough } from 'node:stream'
 import { createClient } from '@batonsql/core'
 import { type Database, databaseUrl, type PlatformClient, PlatformError } from '@batonsql/platform'
@@ -56,7 +56,12 @@ export async function runMigrate({ values, operands, rest: command = [], context
   // the server applies changes of a schema database to its children, and rejects direct changes to them
   const children = pending.filter((database) => findSchemaDatabase(database) !== undefined)
   const run = { platform, command, values, concurrency, context }
-  if (values.rehearse === true) await rehearseAll(pending, run)
+  if (values.rehearse === true)
+    await rehearseAll(pending, run).catch(async (error: unknown) => {
+      // it is empty, and would make the next run need --resume
+      if (values.report !== undefined && values.resume !== true) await rm(values.report, { force: true })
+      throw error
+    })
   const others = pending.filter((database) => !children.includes(database))
   const results = await forEachDatabase(others, run, async (database) => {
     const result = await migrateDatabase(database, run)

@@ -123,7 +123,8 @@ test('children of a schema database are rehearsed, and changed with it', async (
   const { host, token } = await harness.openDatabase('child-2', [], child)
   const report = join(folder, 'shared.jsonl')
 
-  const rejected = await migrate(['shared', '--rehearse'], await scriptCommand('drop table note'))
+  const loss = await scriptCommand('drop table note')
+  const rejected = await migrate(['shared', '--rehearse', '--report', report], loss)
   expect([rejected.code, rejected.output]).toEqual([1, ''])
   expect(rejected.errors).toContain('child-1: it loses data')
 
