@@ -196,11 +196,17 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       await expect(server.createDatabase('c', { sizeLimits: 5 } as object)).rejects.toThrow(
         'unknown option sizeLimits',
       )
-      for (const sizeLimit of ['-1', '', '0'])
-        await expect(server.createDatabase('c', { sizeLimit })).rejects.toThrow(TypeError)
+      for (const sizeLimit of ['-1', '', '0', '1 tebibyte'])
+        await expect(server.createDatabase('c', { sizeLimit })).rejects.toThrow(
+          new TypeError(
+            `createDatabase: sizeLimit must be a size such as 256mb, or null, not '${sizeLimit}'`,
+          ),
+        )
       for (const expiration of ['', 'none', '0s', '-1h'])
         await expect(server.createToken('a', { expiration })).rejects.toThrow(
-          /^createToken: expiration must be a duration/,
+          new TypeError(
+            `createToken: expiration must be a duration such as '15m' or '2w1d', longer than 0, or 'never', not '${expiration}'`,
+          ),
         )
       await expect(startLocalServer({ dataDir: '/tmp' } as object)).rejects.toThrow('unknown option dataDir')
     })

@@ -4,6 +4,8 @@ type TypeName = 'string' | 'number' | 'bigint' | 'boolean' | 'function' | 'objec
 export interface Condition {
   readonly text: string
   readonly accepts: (value: unknown) => boolean
+  /** Whether errors show a string that is not accepted: only if it cannot be a secret. @default false */
+  readonly isShown?: boolean
 }
 
 /** What an option must be: a value of one of several types, one of several words, or one that meets a condition. */
@@ -76,7 +78,7 @@ export function checkOption(name: string, value: unknown, rule: Rule): void {
   const isList = !('accepts' in rule)
   const text = isList ? rule.map((word) => `'${word}'`).join(' or ') : rule.text
   // a value is shown only if it cannot be a secret
-  const isWord = value === '' || (isList && typeof value === 'string')
+  const isWord = value === '' || ((isList || rule.isShown) && typeof value === 'string')
   throw new TypeError(
     `${name} must be ${text}, not ${isWord ? `'${value}'` : isNumber(value) ? value : describeType(value)}`,
   )

@@ -15,6 +15,7 @@ const isParsed = (parse: (text: string) => number | null, value: unknown): boole
 export const DATABASE_RULES: RulesOf<DatabaseOptions> = {
   sizeLimit: {
     text: 'a size such as 256mb, or null',
+    isShown: true,
     accepts: (size) => size === null || isParsed(parseSizeLimit, size),
   },
   blockReads: 'boolean',
@@ -36,7 +37,8 @@ export const NEW_DATABASE_RULES: RulesOf<NewDatabaseOptions> = {
 export const TOKEN_RULES: RulesOf<TokenOptions> = {
   authorization: ['full-access', 'read-only'],
   expiration: {
-    text: "a duration such as '15m' or '2w1d', or 'never'",
+    text: "a duration such as '15m' or '2w1d', longer than 0, or 'never'",
+    isShown: true,
     accepts: (text) => text === 'never' || isParsed(parseExpiration, text),
   },
   readAttach: STRINGS,
