@@ -97,11 +97,15 @@ describe.each(READERS)('%s', (_, read) => {
     [400, '{"error":"database is not a primary"}'],
     [401, '{"error":"Unauthorized"}'],
     [502, '<html>Bad gateway</html>'],
+    [502, '{"error":"libsql-server exited, or closed the connection"}'],
+    [502, '{"error":"the group is archived"}'],
   ])('rejects HTTP %d with an HttpError', async (code, text) => {
     const { db, received } = await scripted(status(code, text))
     const error = await read(dump(db)).catch((error: unknown) => error)
     expect(error).toBeInstanceOf(HttpError)
     expect(error).toMatchObject({ status: code, body: text })
+    // a proxy does not know why libsql-server has closed the connection
+    expect(String(error).includes('libsql-server ends a dump')).toBe(/Bad gateway|closed/.test(text))
     // a read that gets 502 is retried
     expect(received).toHaveLength(code === 502 ? 3 : 1)
   })

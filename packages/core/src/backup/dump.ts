@@ -98,9 +98,11 @@ function withTable(error: unknown, sql: string): unknown {
   const table = tableOf(sql)
   if (error instanceof RangeError)
     return new ProtocolError(`table ${table}: ${error.message}; exportFile() exports it`, { cause: error })
-  // libsql-server closes the connection, so that a proxy in front of it responds with 502
+  // libsql-server closes the connection, so that a proxy in front of it responds with 502; a JSON body has its own reason
   const isLost = error instanceof TransportError && error.code === 'NETWORK'
-  if (!isLost && !(error instanceof HttpError && error.status === 502)) return error
+  const isFromProxy =
+    error instanceof HttpError && error.status === 502 && !/^\{(?!.*closed the connection)/s.test(error.body)
+  if (!isLost && !isFromProxy) return error
   const place = table === null ? '' : `, in table ${table} or the next one`
   const message = `${error.message}; libsql-server ends a dump at a value of more than ${MAX_VALUE_BYTES} bytes, text that is not UTF-8, an empty name or one with a double quote, or a missing collation${place}`
   return copyError(error, { message })
