@@ -395,6 +395,24 @@ describe('retries', () => {
     expect(await getRejection(limited.platform.databases.delete('db'))).toMatchObject({ status: 404 })
   })
 
+  test('the removal of a location, which succeeds if the first response was lost and the location is gone', async () => {
+    const gone = { status: 400, body: { error: 'Invalid location code' } }
+    const group = { status: 200, body: { group: { name: 'g', locations: ['ams'] } } }
+    const { platform, received } = scriptedPlatform([{ status: 502, headers: retrySoon }, gone, group, gone])
+    expect(await platform.groups.removeLocation('g', 'fra')).toEqual({ name: 'g', locations: ['ams'] })
+    expect(received.map(({ method }) => method)).toEqual(['DELETE', 'DELETE', 'GET'])
+    // it is an error if no earlier response was lost
+    const rejection = await getRejection(platform.groups.removeLocation('g', 'fra'))
+    expect(rejection).toMatchObject({ status: 400, outcome: 'not_applied' })
+    // and for any other reason
+    const primary = { status: 400, body: { error: 'the primary location cannot be removed' } }
+    const rejected = scriptedPlatform([{ status: 502, headers: retrySoon }, primary])
+    expect(await getRejection(rejected.platform.groups.removeLocation('g', 'ams'))).toMatchObject({
+      status: 400,
+      outcome: 'unknown',
+    })
+  })
+
   test('the outcome stays unknown, regardless of the last response', async () => {
     const { platform } = scriptedPlatform([
       { status: 502, headers: retrySoon },

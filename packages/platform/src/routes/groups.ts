@@ -2,7 +2,7 @@ import type { PlatformCallOptions, ResolvedConfig } from '../config.ts'
 import { createUnlessExists } from '../ensure.ts'
 import type { Group, GroupConfiguration, Optional } from '../models.ts'
 import { toPlatformCall } from '../platform-call.ts'
-import { afterWrite } from '../platform-error.ts'
+import { afterWrite, PlatformError } from '../platform-error.ts'
 import { bodyObject, list, noResult, object, text } from '../readers.ts'
 import { buildPath, checkedBody, type Routes, sendNothing, textBody } from '../route.ts'
 import type { DatabaseToken } from '../token.ts'
@@ -106,6 +106,16 @@ export function buildGroups(config: ResolvedConfig, routes: Routes): Groups {
       if (!wait) return call
       const waitUntilReady = (): Promise<void> => afterWrite(waitForLocation(name, location, callOptions))
       return toPlatformCall(call.withResponse().then((result) => waitUntilReady().then(() => result)))
+    },
+    removeLocation(name, location, options) {
+      const call = methods.removeLocation(name, location, options).withResponse()
+      const result = call.catch((error: unknown) => {
+        // with this outcome, an earlier attempt whose response was lost may have removed the location
+        const mayBeRemoved = error instanceof PlatformError && error.outcome === 'unknown'
+        if (!mayBeRemoved || !/invalid location code/i.test(error.reason ?? '')) throw error
+        return methods.get(name, options).withResponse()
+      })
+      return toPlatformCall(result)
     },
     async ensure(requested, options = {}) {
       toGroupBody(requested) // checked even if there is nothing to create
