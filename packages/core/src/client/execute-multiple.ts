@@ -88,7 +88,7 @@ async function runTransaction(
     } catch (error) {
       // BEGIN is sent with the first chunk
       const located =
-        error instanceof SqlError && error.sql === begin.sql
+        error instanceof SqlError && statementKind(error.sql ?? '') === 'begin'
           ? atStatement(error, begin, offset - 1)
           : await locate(error, chunk, position, stream, options)
       // the transaction is not committed
