@@ -51,6 +51,12 @@ test('a path is not empty: it would be the working directory', async () => {
   expect(() => useDatabase({ templateDirectory: '' })).toThrow(
     "useDatabase: templateDirectory must be a string that is not empty, not ''",
   )
+  expect(() => useDatabase({ migrations: '' })).toThrow(
+    "useDatabase: migrations must be the path of a folder or a migration provider, not ''",
+  )
+  expect(() => useDatabase({ template: '' })).toThrow(
+    "useDatabase: template must be a function, { key, create } or the path of a file, not ''",
+  )
 })
 
 test('a name is a string: null and undefined are not taken for the words', async () => {

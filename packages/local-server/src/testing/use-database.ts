@@ -1,7 +1,7 @@
 import { checkOptions, NON_EMPTY, type RulesOf } from '@batonsql/options'
 import type { FailureKind, FailureOptions } from '../server/failure-options.ts'
 import type { DatabaseAddress } from '../server/server.ts'
-import type { Migrations } from './migrations.ts'
+import type { MigrationProvider, Migrations } from './migrations.ts'
 import { findRunnerHooks, type TestHooks } from './runner-hooks.ts'
 import { acquireServer, releaseServer, type ServerOfProcess, type TestFailure } from './server-of-process.ts'
 import type { Template, TemplateOptions } from './templates.ts'
@@ -51,14 +51,21 @@ const OPTIONS: RulesOf<UseDatabaseOptions> = {
     text: 'a function, { key, create } or the path of a file',
     accepts: isTemplate,
   },
-  migrations: 'string or object',
+  migrations: { text: 'the path of a folder or a migration provider', accepts: isMigrations },
   templateDirectory: NON_EMPTY,
   scope: ['test', 'file'],
   hooks: 'object',
 }
 
+// an empty path would be the working directory
+function isMigrations(value: unknown): boolean {
+  if (typeof value === 'string') return value !== ''
+  return typeof (Object(value) as Partial<MigrationProvider>).getMigrations === 'function'
+}
+
 function isTemplate(value: unknown): boolean {
-  if (typeof value === 'string' || typeof value === 'function') return true
+  if (typeof value === 'string') return value !== ''
+  if (typeof value === 'function') return true
   const { key, create } = Object(value) as { readonly key?: unknown; readonly create?: unknown }
   return typeof key === 'string' && key !== '' && typeof create === 'function'
 }
