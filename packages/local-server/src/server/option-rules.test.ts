@@ -40,6 +40,16 @@ test('the name of a database and a location are checked before the data director
   expect(existsSync(dataDirectory)).toBe(false)
 })
 
+test('conditions of replicas are for a location that exists', async () => {
+  await expect(startLocalServer({ backend: 'sqld', replicaLagMs: { far: 5 } })).rejects.toThrow(
+    'startLocalServer: unknown location far',
+  )
+  await using server = await startLocalServer()
+  await expect(server.setReplica('far', { isDown: true })).rejects.toThrow(
+    'setReplica: unknown location far; the locations are local, ams',
+  )
+})
+
 test('a path is not empty: it would be the working directory', async () => {
   await using server = await startLocalServer()
   await expect(startSqld({ dataDirectory: '' })).rejects.toThrow(

@@ -1,4 +1,4 @@
-import { parseExpiration, parseSizeLimit } from '@batonsql/control-plane'
+import { isLocation, LOCATIONS, parseExpiration, parseSizeLimit } from '@batonsql/control-plane'
 import { NON_EMPTY, type RulesOf, STRINGS } from '@batonsql/options'
 import { RESERVED_NAMES } from '@batonsql/server-common/backend'
 import type { DatabaseOptions, NewDatabaseOptions, TokenOptions } from './server-options.ts'
@@ -42,6 +42,15 @@ export const TOKEN_RULES: RulesOf<TokenOptions> = {
     accepts: (text) => text === 'never' || isParsed(parseExpiration, text),
   },
   readAttach: STRINGS,
+}
+
+/** Checks the codes of locations. @param caller named in the error @throws TypeError for an unknown one */
+export function checkLocations(caller: string, locations: readonly string[]): void {
+  const unknown = locations.find((location) => !isLocation(location))
+  if (unknown !== undefined)
+    throw new TypeError(
+      `${caller}: unknown location ${unknown}; the locations are ${Object.keys(LOCATIONS).join(', ')}`,
+    )
 }
 
 /** Checks the name of a new database. @throws TypeError */

@@ -10,6 +10,7 @@ import { DIALECTS } from '@batonsql/server-common/hrana'
 import { createHttpServer, getLocalUrl, listen } from '@batonsql/server-common/http'
 import type { Failure, FailureKind, FailureOptions } from './failure-options.ts'
 import { type LocalPlatform, newPlatform } from './local-platform.ts'
+import { checkLocations } from './option-rules.ts'
 import { checkPlatformOptions, type PlatformOptions } from './platform-options.ts'
 import type { PlatformServer } from './platform-server.ts'
 import { DEFAULT_DATABASE } from './resolve-address.ts'
@@ -103,6 +104,8 @@ function checkReplicas({ backend, sqld, replicas, replicaLagMs = 0 }: LocalServe
   const isUsed = replicas !== undefined || replicaLagMs !== 0
   if (isUsed && (backend !== 'sqld' || sqld !== undefined))
     throw new TypeError('startLocalServer: replicas require the back end "sqld" without a URL')
+  // a number has no keys
+  checkLocations('startLocalServer', [...(replicas ?? []), ...Object.keys(replicaLagMs)])
   const lags = typeof replicaLagMs === 'number' ? [replicaLagMs] : Object.values(replicaLagMs)
   for (const lagMs of lags) checkCondition('startLocalServer', { lagMs })
 }
@@ -287,6 +290,7 @@ export class LocalServer implements AsyncDisposable {
    * applies to changes that have not been replicated yet. Needs the back end `sqld` without a URL.
    */
   async setReplica(location: string, condition: ReplicaCondition): Promise<void> {
+    checkLocations('setReplica', [location])
     checkCondition('setReplica', condition)
     this.#service.checkOpen()
     const { registry, backend } = this.#service.controlPlane

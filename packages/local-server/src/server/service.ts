@@ -5,8 +5,6 @@ import {
   type DatabaseRow,
   DEFAULT_GROUP,
   type GroupRow,
-  isLocation,
-  LOCATIONS,
   mintDatabaseToken,
   NEW_CONFIGURATION,
   parseExpiration,
@@ -67,9 +65,8 @@ export class Service {
   static async start(options: ServiceOptions): Promise<Service> {
     const { backend: kind = 'embedded', platform, inspector = false, log, listenHost: host } = options
     const { organization = 'local', domain = null } = platform ?? {}
-    const { databases = {}, replicas = [] } = options
+    const { databases = {} } = options
     for (const name of Object.keys(databases)) checkDatabaseName(name)
-    checkLocations(replicas)
     const domains = Object.fromEntries(
       Object.entries(options.domains ?? {}).map(([name, database]) => [name.toLowerCase(), database]),
     )
@@ -97,7 +94,7 @@ export class Service {
       const settings = { directory, isDurable, organization, domain, version: PACKAGE_VERSION }
       controlPlane = await ControlPlane.open(settings)
       claimBackend(controlPlane.registry, options.sqld === undefined ? kind : 'sqld by URL')
-      addReplicas(controlPlane, replicas)
+      addReplicas(controlPlane, options.replicas ?? [])
       const onNotice = (id: DatabaseId, text: string): void => router?.reportNotice(id, text)
       backend = await createBackend(options, { directory, isDurable, controlPlane, conditions, onNotice })
       const version = await controlPlane.start(backend, (id) => router?.forget(id))
@@ -374,15 +371,6 @@ export interface ServiceParts {
   readonly host: string
   readonly inspector: boolean
   readonly log: ServerLog
-}
-
-/** @throws TypeError for an unknown location */
-function checkLocations(locations: readonly string[]): void {
-  const unknown = locations.find((location) => !isLocation(location))
-  if (unknown !== undefined)
-    throw new TypeError(
-      `startLocalServer: unknown location ${unknown}; the locations are ${Object.keys(LOCATIONS).join(', ')}`,
-    )
 }
 
 /** Adds locations to the default group. */
