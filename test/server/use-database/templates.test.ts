@@ -104,6 +104,15 @@ describe('a folder of drizzle-kit', () => {
     )
   })
 
+  test('that is the wrong one makes each test fail with its path', async () => {
+    const migrations = join(folder, 'src')
+    await mkdir(migrations)
+    await writeFile(join(migrations, 'queries.sql'), 'select 1')
+    await expect(listTables({ migrations })).rejects.toThrow(
+      `the folder of the migrations contains none of drizzle-kit: ${migrations}`,
+    )
+  })
+
   test('is the base of a template, which is called for each process', async () => {
     const migrations = await createFolder('create table note (text)')
     const otherMigrations = fileURLToPath(new URL('../../fixtures/drizzle-1-migrations', import.meta.url))

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join, resolve, sep } from 'node:path'
 import type { Client } from '@batonsql/core'
 import type * as Migration from 'kysely/migration'
 import type { DatabaseAddress } from '../server/server.ts'
@@ -16,7 +16,7 @@ const JOURNAL = join('meta', '_journal.json')
 
 /**
  * Returns what a database that is migrated with these migrations is made of; null if that cannot be known.
- * @throws Error if the folder does not exist
+ * @throws Error if the folder does not exist, or contains no migrations
  */
 export async function describeMigrations(migrations: Migrations): Promise<readonly string[] | null> {
   if (typeof migrations === 'string') return describeFolder(resolve(migrations))
@@ -36,6 +36,9 @@ function describeFolder(folder: string): readonly string[] {
   const paths = readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('.sql') || path === JOURNAL)
     .sort()
+  // without this, databases would be empty; Drizzle 1 has no journal, and a folder for each migration
+  if (!paths.some((path) => path === JOURNAL || path.endsWith(`${sep}migration.sql`)))
+    throw new Error(`useDatabase: the folder of the migrations contains none of drizzle-kit: ${folder}`)
   return ['drizzle', ...paths.flatMap((path) => [path, readFileSync(join(folder, path), 'utf8')])]
 }
 
