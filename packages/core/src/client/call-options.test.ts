@@ -4,6 +4,7 @@ import { serverVersion } from '../endpoints/server-status.ts'
 import { createClient } from './client.ts'
 import { executeMultiple } from './execute-multiple.ts'
 import { readRows } from './read-rows.ts'
+import { openStream } from './stream.ts'
 
 // Nothing listens at this URL: a call that is not rejected at once would end with a TransportError.
 const db = createClient({ url: 'http://127.0.0.1:9', maxRetries: 0 })
@@ -120,6 +121,14 @@ test.each<[string, () => Promise<unknown>, RegExp]>([
     () => executeMultiple(db, 'select 1', { rowMode: 'array' } as never),
     /unknown option rowMode/,
   ],
+  [
+    'options of commit',
+    () => openStream(db).commit({ timeout: 5 } as never),
+    /unknown option timeout; the options are signal, timeoutMs/,
+  ],
+  ['the signal of commit', () => openStream(db).commit({ signal: 5 } as never), /signal must be/],
+  ['options of rollback', () => openStream(db).rollback({ timeout: 5 } as never), /unknown option timeout/],
+  ['null for rollback', () => openStream(db).rollback(null as never), /expected options .*, not null/],
   ['a lone surrogate in describe', () => describe(db, "select '\ud800'"), /the SQL has a lone surrogate/],
   ['options of serverVersion', () => serverVersion(db, { timeout: 5 } as never), /unknown option timeout/],
   ['options of close', () => db.close({ timeoutMs: 5 } as never), /unknown option timeoutMs.*drainMs/],
