@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { describe } from '../endpoints/describe.ts'
 import { serverVersion } from '../endpoints/server-status.ts'
+import { optimistic } from '../optimistic/optimistic.ts'
 import { createClient } from './client.ts'
 import { executeMultiple } from './execute-multiple.ts'
 import { readRows } from './read-rows.ts'
@@ -144,4 +145,22 @@ test('undefined options are ignored', async () => {
   const options = { signal: undefined, timeoutMs: undefined, readOnly: undefined, rowMode: undefined }
   await expect(db.execute('select 1', [], options)).rejects.toMatchObject({ code: 'NETWORK' })
   await expect(db.batch(ONE, { ...options, mode: undefined })).rejects.toMatchObject({ code: 'NETWORK' })
+})
+
+test('calls without statements reject for an aborted signal and a closed stream, like all others', async () => {
+  const options = { signal: AbortSignal.abort('enough') }
+  const stream = openStream(db)
+  for (const work of [
+    () => db.batch([], options),
+    () => db.transaction((tx) => tx.batch([], options)),
+    () => stream.batch([], options),
+    () => stream.chain([], options),
+    () => executeMultiple(db, ' -- nothing', options),
+    () => optimistic(db, (tx) => tx.batch([], options).then(() => [])),
+  ] as (() => Promise<unknown>)[])
+    await expect(work()).rejects.toBe('enough')
+  expect([await stream.batch([]), await stream.chain([])]).toEqual([[], []])
+  await stream.close()
+  await expect(stream.batch([])).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+  await expect(stream.chain([])).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
 })
