@@ -509,6 +509,9 @@ describe('timeouts and signals', () => {
       'timeoutMs must be a positive number',
     )
     await expect(platform.users.current({ timeout: 1 } as object)).rejects.toThrow('unknown option timeout')
+    await expect(platform.users.current(null as never)).rejects.toThrow(
+      'expected options { signal, timeoutMs }',
+    )
   })
 
   test('with requestTimeoutMs: Infinity there is no time limit', async () => {
@@ -613,6 +616,25 @@ describe('requests and responses', () => {
     await expect(platform.request('TRACE' as 'GET', '/v1')).rejects.toThrow('method must be one of')
     const misspelled = platform.request('GET', '/v1', { retry: 1 } as object)
     await expect(misspelled).rejects.toThrow('unknown option retry')
+    const { length } = received
+    const params = new URLSearchParams({ a: '1' })
+    for (const body of [
+      params,
+      new Map([['a', 1]]),
+      Promise.resolve({}),
+      new Uint8Array(1),
+      new Date(),
+      null,
+      'a',
+    ])
+      await expect(platform.request('POST', '/v1', { body: body as object })).rejects.toThrow(
+        /^body must be a plain object, an array or FormData, not /,
+      )
+    for (const query of [params, new Map([['a', 1]]), ['a'], null, 'a=1'])
+      await expect(platform.request('GET', '/v1', { query: query as never })).rejects.toThrow(
+        /^query must be a plain object, not /,
+      )
+    expect(received).toHaveLength(length)
   })
 
   test('events report every attempt, and contain no token', async () => {
