@@ -14,6 +14,7 @@ import {
   isAlreadyExists,
   isNotFound,
   type PlatformClient,
+  type PlatformConfig,
   PlatformError,
   type PlatformFetch,
 } from './index.ts'
@@ -578,6 +579,16 @@ describe('requests and responses', () => {
       await scripted.platform.apiTokens.validate()
       expect(scripted.received[0]?.headers['x-extra']).toBe('a')
     }
+  })
+
+  test.each<[Partial<PlatformConfig>, string]>([
+    [{ headers: { 'a b': '1' } }, 'the header a b contains invalid characters'],
+    [{ headers: [['x-key', 'secret\n']] }, 'the header x-key contains invalid characters'],
+    [{ headers: new Map([['x-key', 'sécret日']]) }, 'the header x-key contains invalid characters'],
+    [{ headers: { 'x-key': 5 as never } }, 'the header x-key must be string, not a value of type number'],
+    [{ userAgent: 'deploy\n' }, 'the header user-agent contains invalid characters'],
+  ])('rejects headers that cannot be sent: %o', (config, message) => {
+    expect(() => createPlatformClient({ token: TOKEN, ...config })).toThrow(new TypeError(message))
   })
 
   test('withResponse() returns the data and the response', async () => {
