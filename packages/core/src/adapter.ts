@@ -3,6 +3,7 @@
  *
  * @module
  */
+export { checkOptions } from '@batonsql/options'
 export { copyError } from './base/errors.ts'
 export { checkClient } from './client/client.ts'
 export { failWhen, isFailedAssertion } from './client/failed-assertion.ts'

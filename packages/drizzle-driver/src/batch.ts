@@ -1,3 +1,4 @@
+import { checkOptions } from '@batonsql/core/adapter'
 import { fillPlaceholders, is, type Logger } from 'drizzle-orm'
 import type { BatchItem } from 'drizzle-orm/batch'
 import type { RunnableQuery } from 'drizzle-orm/runnable-query'
@@ -99,9 +100,10 @@ function prepareBatch(queries: readonly BatchQuery[]): BatchItemQuery[] {
  * @param wrap turns the client's error into Drizzle's
  */
 export const batchMethod = (runner: QueryRunner, logger: Logger, wrap: WrapError): BatchMethod =>
-  (async (queries: readonly BatchQuery[], { behavior }: BatchConfig = {}) => {
+  (async (queries: readonly BatchQuery[], config: BatchConfig = {}) => {
+    checkOptions(config, { behavior: 'string' })
     const prepared = prepareBatch(queries)
     for (const { sql, params } of prepared) logger.logQuery(sql, [...params])
-    const results = await runner.batch(prepared, wrap, behavior)
+    const results = await runner.batch(prepared, wrap, config.behavior)
     return results.map((result, index) => prepared[index]?.map(result))
   }) as BatchMethod

@@ -1,4 +1,4 @@
-import { setsForeignKeys, splitStatements } from '@batonsql/core/adapter'
+import { checkOptions, setsForeignKeys, splitStatements } from '@batonsql/core/adapter'
 import { fileSystem } from './file-system.ts'
 import { MigrationError } from './migration-error.ts'
 
@@ -25,11 +25,29 @@ export type MigrationLocation<Source> =
       readonly migrationsFolder?: undefined
     }
 
-/** Returns the given migrations, or reads them from their folder. @throws TypeError if neither or both are given */
+const OPTIONS = {
+  migrationsFolder: 'string',
+  migrations: 'object',
+  migrationsTable: 'string',
+  outOfOrder: ['apply', 'error'],
+  transaction: 'boolean',
+  onWarning: 'function',
+  timeoutMs: 'number',
+  dryRun: 'boolean',
+} as const
+
+/**
+ * Checks the options of `migrate`, which `pendingMigrations` also accepts, and returns the given migrations, or reads them from their
+ * folder. @param ownOptions rules of the options that only one Drizzle version has
+ * @throws TypeError for an invalid option, or if neither or both places of the migrations are given
+ */
 export async function findMigrations<Source>(
-  { migrations, migrationsFolder }: MigrationLocation<Source>,
+  config: MigrationLocation<Source>,
   readFolder: (folder: string) => Promise<readonly Source[]>,
+  ownOptions: { readonly init?: 'boolean' } = {},
 ): Promise<readonly Source[]> {
+  checkOptions<object>(config, { ...OPTIONS, ...ownOptions })
+  const { migrations, migrationsFolder } = config
   if (!migrations === !migrationsFolder)
     throw new TypeError('expected either `migrationsFolder` or `migrations`')
   return migrations ?? (await readFolder(migrationsFolder))

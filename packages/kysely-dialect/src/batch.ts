@@ -1,5 +1,5 @@
 import type { TransactionMode } from '@batonsql/core'
-import { findFailingStatement } from '@batonsql/core/adapter'
+import { checkOptions, findFailingStatement } from '@batonsql/core/adapter'
 import {
   CompiledQuery,
   type KyselyPlugin,
@@ -62,12 +62,14 @@ export interface BatchOptions {
 export async function batch<const Q extends readonly Batchable[] | []>(
   db: QueryExecutorProvider,
   queries: Q,
-  { mode }: BatchOptions = {},
+  options: BatchOptions = {},
 ): Promise<BatchResults<Q>> {
   const executor = getBatonExecutor(
     db,
     'batch() needs a Kysely instance, or a transaction of one, made with BatonDialect',
   )
+  checkOptions(options, { mode: 'string' })
+  const { mode } = options
   const compiledQueries = compileAll(queries, db)
   if (queries.length === 0) return [] as BatchResults<Q>
   const executorWithoutPlugins = executor.withoutPlugins()

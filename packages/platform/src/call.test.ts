@@ -14,6 +14,7 @@ import {
   isAlreadyExists,
   isNotFound,
   type PlatformClient,
+  type PlatformConfig,
   PlatformError,
   type PlatformFetch,
 } from './index.ts'
@@ -527,6 +528,9 @@ describe('timeouts and signals', () => {
       'timeoutMs must be a positive number',
     )
     await expect(platform.users.current({ timeout: 1 } as object)).rejects.toThrow('unknown option timeout')
+    await expect(platform.users.current(null as never)).rejects.toThrow(
+      'expected options { signal, timeoutMs }',
+    )
   })
 
   test('with requestTimeoutMs: Infinity there is no time limit', async () => {
@@ -595,6 +599,16 @@ describe('requests and responses', () => {
     }
   })
 
+  test.each<[Partial<PlatformConfig>, string]>([
+    [{ headers: { 'a b': '1' } }, 'the header a b contains invalid characters'],
+    [{ headers: [['x-key', 'secret\n']] }, 'the header x-key contains invalid characters'],
+    [{ headers: new Map([['x-key', 'sécret日']]) }, 'the header x-key contains invalid characters'],
+    [{ headers: { 'x-key': 5 as never } }, 'the header x-key must be string, not a value of type number'],
+    [{ userAgent: 'deploy\n' }, 'the header user-agent contains invalid characters'],
+  ])('rejects headers that cannot be sent: %o', (config, message) => {
+    expect(() => createPlatformClient({ token: TOKEN, ...config })).toThrow(new TypeError(message))
+  })
+
   test('withResponse() returns the data and the response', async () => {
     const { platform } = scriptedPlatform([
       unavailable,
@@ -631,6 +645,25 @@ describe('requests and responses', () => {
     await expect(platform.request('TRACE' as 'GET', '/v1')).rejects.toThrow('method must be one of')
     const misspelled = platform.request('GET', '/v1', { retry: 1 } as object)
     await expect(misspelled).rejects.toThrow('unknown option retry')
+    const { length } = received
+    const params = new URLSearchParams({ a: '1' })
+    for (const body of [
+      params,
+      new Map([['a', 1]]),
+      Promise.resolve({}),
+      new Uint8Array(1),
+      new Date(),
+      null,
+      'a',
+    ])
+      await expect(platform.request('POST', '/v1', { body: body as object })).rejects.toThrow(
+        /^body must be a plain object, an array or FormData, not /,
+      )
+    for (const query of [params, new Map([['a', 1]]), ['a'], null, 'a=1'])
+      await expect(platform.request('GET', '/v1', { query: query as never })).rejects.toThrow(
+        /^query must be a plain object, not /,
+      )
+    expect(received).toHaveLength(length)
   })
 
   test('events report every attempt, and contain no token', async () => {

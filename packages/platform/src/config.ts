@@ -1,4 +1,4 @@
-import { checkOptions, NON_NEGATIVE_INTEGER, type RulesOf, TIME } from '@batonsql/options'
+import { checkOption, checkOptions, NON_NEGATIVE_INTEGER, type RulesOf, TIME } from '@batonsql/options'
 import { parseUrl } from './path.ts'
 import { checkPlatformToken, type PlatformToken } from './token.ts'
 
@@ -104,16 +104,23 @@ export function resolveConfig(config: PlatformConfig): ResolvedConfig {
   checkOptions(config, RULES)
   const { token, url = 'https://api.turso.tech', userAgent, headers = {} } = config
   if (typeof token !== 'function') checkPlatformToken(token)
-  const pairs = Symbol.iterator in headers ? [...headers] : Object.entries(headers)
+  const sentHeaders: Record<string, string> = {
+    'user-agent': userAgent ? `${userAgent} ${USER_AGENT}` : USER_AGENT,
+  }
+  for (const [name, value] of Symbol.iterator in headers ? headers : Object.entries(headers))
+    sentHeaders[name.toLowerCase()] = value
+  for (const [name, value] of Object.entries(sentHeaders)) {
+    checkOption(`the header ${name}`, value, 'string')
+    // checked here because the platform's own error may print the value, which may be a key
+    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name) || !/^[\t -~\x80-\xff]*$/.test(value))
+      throw new TypeError(`the header ${name} contains invalid characters`)
+  }
   return {
     ...config,
     url: parseUrl(url),
     fetch: config.fetch ?? ((address, init) => fetch(address, init)),
     requestTimeoutMs: config.requestTimeoutMs ?? 60_000,
     maxRetries: config.maxRetries ?? 2,
-    headers: {
-      'user-agent': userAgent ? `${userAgent} ${USER_AGENT}` : USER_AGENT,
-      ...Object.fromEntries(pairs.map(([name, value]) => [name.toLowerCase(), value])),
-    },
+    headers: sentHeaders,
   }
 }

@@ -1,3 +1,4 @@
+import { checkOptions, NON_NEGATIVE_INTEGER } from '@batonsql/options'
 import type { PlatformCall } from './platform-call.ts'
 
 /** A page of a list. */
@@ -45,8 +46,9 @@ export class Pages<T> implements AsyncIterable<T> {
   }
 
   /** Fetches all items, or the first `limit` items. @param options `limit`: maximum number of items */
-  async toArray({ limit = Infinity }: { readonly limit?: number | undefined } = {}): Promise<T[]> {
-    if (!(limit >= 0)) throw new TypeError('limit must be a number >= 0')
+  async toArray(options: { readonly limit?: number | undefined } = {}): Promise<T[]> {
+    checkOptions(options, { limit: NON_NEGATIVE_INTEGER })
+    const { limit = Infinity } = options
     const items: T[] = []
     if (limit === 0) return items
     for await (const item of this) {

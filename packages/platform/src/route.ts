@@ -150,7 +150,7 @@ function method<R>(
       // removes the arguments of the path, so that the next one is that of the body
       const request = { method: verb, path: buildPath(path, config, args), isIdempotent }
       const bodyPart = body && { body: body(args.shift()) }
-      const options = (args.shift() ?? {}) as PlatformCallOptions
+      const [options = {}] = args as [PlatformCallOptions?]
       checkOptions(options, { ...CALL_OPTIONS, ...(rules as object) })
       return start({ ...request, ...bodyPart, ...send?.(options) }, options)
     } catch (error) {

@@ -39,6 +39,16 @@ const readJournal = () => db.values(sql`select hash, created_at, name from __dri
 const journalOf = (files: ReturnType<typeof readMigrationFiles>) =>
   files.map(({ hash, folderMillis, name }) => [hash, folderMillis, name])
 
+test.each<[object, string]>([
+  [{ dryrun: true }, 'unknown option dryrun; the options are'],
+  [{ outOfOrder: 'reject' }, "outOfOrder must be 'apply' or 'error', not 'reject'"],
+])('rejects the option %o', async (options, message) => {
+  const config = { migrations: [createA], ...options }
+  await expect(migrate(db, config)).rejects.toThrow(message)
+  await expect(pendingMigrations(db, config)).rejects.toThrow(message)
+  expect(await db.values(sql`select name from sqlite_schema where name = 'a'`)).toEqual([])
+})
+
 test('pending migrations are listed, and nothing is changed', async () => {
   const reversed = await pendingMigrations(db, { migrations: [createB, createA] })
   expect(reversed).toEqual([createB.name, createA.name])

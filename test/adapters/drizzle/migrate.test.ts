@@ -46,6 +46,21 @@ const readTables = async (): Promise<unknown[]> => {
 const createA = createMigration(1, 'create table a (id integer)')
 const createB = createMigration(2, 'create table b (id integer)')
 
+test.each<[object, string]>([
+  [{ init: true }, 'unknown option init; the options are migrationsFolder, migrations, migrationsTable'],
+  [{ dryrun: true }, 'unknown option dryrun'],
+  [{ dryRun: 'yes' }, 'dryRun must be boolean'],
+  [{ outOfOrder: 'reject' }, "outOfOrder must be 'apply' or 'error', not 'reject'"],
+  [{ transaction: 0 }, 'transaction must be boolean'],
+  [{ onWarning: 'log' }, 'onWarning must be function'],
+  [{ timeoutMs: '5' }, 'timeoutMs must be number'],
+])('rejects the option %o', async (options, message) => {
+  const config = { migrations: [createA], ...options }
+  await expect(migrate(db, config)).rejects.toThrow(message)
+  await expect(pendingMigrations(db, config)).rejects.toThrow(message)
+  expect(await db.values(sql`select name from sqlite_schema where name = 'a'`)).toEqual([])
+})
+
 test('migrating takes two requests, or one if nothing is pending, and returns what was applied', async () => {
   const migratesTo = (tags: string[]) => () =>
     expect(migrate(db, { migrations: [createA] })).resolves.toEqual(tags)

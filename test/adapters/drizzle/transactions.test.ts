@@ -316,6 +316,12 @@ test('a read-only batch does not wait for the write lock, unless `behavior` over
   ])
   const batch = db.batch([db.select().from(items)], { behavior: 'write' as 'immediate' })
   await expect(batch).rejects.toThrow('behavior must be')
+  for (const [options, message] of [
+    [{ mode: 'immediate' }, 'unknown option mode; the options are behavior'],
+    ['immediate', 'expected options { behavior }, not a value of type string'],
+    [null, 'expected options { behavior }, not null'],
+  ] as const)
+    await expect(db.batch([db.select().from(items)], options as object)).rejects.toThrow(message)
 })
 
 test.each<[string, () => Promise<unknown>]>([

@@ -271,3 +271,20 @@ test('another dialect’s database is rejected, and so are its queries', async (
   // @ts-expect-error not a query
   await expect(batch(db, [1])).rejects.toThrow(TypeError)
 })
+
+test.each<[unknown, string]>([
+  [{ behavior: 'deferred' }, 'unknown option behavior; the options are mode'],
+  [{ mode: 'write' }, "mode must be 'immediate' or"],
+  ['deferred', 'expected options { mode }, not a value of type string'],
+  [null, 'expected options { mode }, not null'],
+])('rejects %o as options', async (options, message) => {
+  const requests = await countRequestsOf(async () => {
+    const batched = batch(db, [db.deleteFrom('person')], options as object)
+    await expect(batched).rejects.toThrow(message)
+    const inTransaction = db
+      .transaction()
+      .execute((trx) => batch(trx, [trx.deleteFrom('person')], options as object))
+    await expect(inTransaction).rejects.toThrow(message)
+  })
+  expect(requests).toBe(0)
+})

@@ -127,6 +127,17 @@ describe('spans of calls', () => {
       'db.response.status_code': '401',
     })
   })
+
+  test('an aborted call has the name of the reason, which may be no error', async () => {
+    const db = await connect()
+    for (const [sql, reason] of [
+      ['select 1', undefined],
+      ['values (1)', SECRET],
+    ] as const)
+      await expect(db.execute(sql, [], { signal: AbortSignal.abort(reason) })).rejects.toBeDefined()
+    expect(findSpan('SELECT').attributes['error.type']).toBe('AbortError')
+    expect(findSpan('VALUES').attributes['error.type']).toBe('_OTHER')
+  })
 })
 
 describe('spans around calls', () => {

@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest'
 import { describe } from '../endpoints/describe.ts'
 import { serverVersion } from '../endpoints/server-status.ts'
+import { optimistic } from '../optimistic/optimistic.ts'
 import { createClient } from './client.ts'
 import { executeMultiple } from './execute-multiple.ts'
 import { readRows } from './read-rows.ts'
+import { openStream } from './stream.ts'
 
 // Nothing listens at this URL: a call that is not rejected at once would end with a TransportError.
 const db = createClient({ url: 'http://127.0.0.1:9', maxRetries: 0 })
@@ -120,6 +122,14 @@ test.each<[string, () => Promise<unknown>, RegExp]>([
     () => executeMultiple(db, 'select 1', { rowMode: 'array' } as never),
     /unknown option rowMode/,
   ],
+  [
+    'options of commit',
+    () => openStream(db).commit({ timeout: 5 } as never),
+    /unknown option timeout; the options are signal, timeoutMs/,
+  ],
+  ['the signal of commit', () => openStream(db).commit({ signal: 5 } as never), /signal must be/],
+  ['options of rollback', () => openStream(db).rollback({ timeout: 5 } as never), /unknown option timeout/],
+  ['null for rollback', () => openStream(db).rollback(null as never), /expected options .*, not null/],
   ['a lone surrogate in describe', () => describe(db, "select '\ud800'"), /the SQL has a lone surrogate/],
   ['options of serverVersion', () => serverVersion(db, { timeout: 5 } as never), /unknown option timeout/],
   ['options of close', () => db.close({ timeoutMs: 5 } as never), /unknown option timeoutMs.*drainMs/],
@@ -135,4 +145,22 @@ test('undefined options are ignored', async () => {
   const options = { signal: undefined, timeoutMs: undefined, readOnly: undefined, rowMode: undefined }
   await expect(db.execute('select 1', [], options)).rejects.toMatchObject({ code: 'NETWORK' })
   await expect(db.batch(ONE, { ...options, mode: undefined })).rejects.toMatchObject({ code: 'NETWORK' })
+})
+
+test('calls without statements reject for an aborted signal and a closed stream, like all others', async () => {
+  const options = { signal: AbortSignal.abort('enough') }
+  const stream = openStream(db)
+  for (const work of [
+    () => db.batch([], options),
+    () => db.transaction((tx) => tx.batch([], options)),
+    () => stream.batch([], options),
+    () => stream.chain([], options),
+    () => executeMultiple(db, ' -- nothing', options),
+    () => optimistic(db, (tx) => tx.batch([], options).then(() => [])),
+  ] as (() => Promise<unknown>)[])
+    await expect(work()).rejects.toBe('enough')
+  expect([await stream.batch([]), await stream.chain([])]).toEqual([[], []])
+  await stream.close()
+  await expect(stream.batch([])).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+  await expect(stream.chain([])).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
 })

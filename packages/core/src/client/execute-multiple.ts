@@ -39,6 +39,8 @@ export async function executeMultiple(
     hasChanges ||= statements.some(({ sql }) => statementKind(sql) !== 'read' && !setsForeignKeys(sql))
   }
   try {
+    // also for a script without statements
+    options.signal?.throwIfAborted()
     for (const [index, part] of parts.entries()) {
       const isLast = index === parts.length - 1
       if (part.transaction) await runTransaction(stream, part, part.transaction, { options, isLast })

@@ -31,7 +31,10 @@ export function run(
 ): Promise<Results> {
   const { events, lifetime } = http
   // an empty batch sends nothing; on a closed client, it is rejected below
-  if (statements.length === 0 && (isContinuation || !lifetime.isClosed)) return Promise.resolve([])
+  if (statements.length === 0 && (isContinuation || !lifetime.isClosed)) {
+    options.signal?.throwIfAborted()
+    return Promise.resolve([])
+  }
   const isReadOnly = areReadOnly(statements, options)
   const prefix = scope === 'atomic' ? batchPrefix(isReadOnly, options) : []
   const deadline = http.deadline(options.timeoutMs)

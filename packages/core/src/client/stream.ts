@@ -1,4 +1,4 @@
-import { checkOptions } from '@batonsql/options'
+import { CALL_OPTIONS, checkOptions } from '@batonsql/options'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { parseBegin, ROLLBACK, type TransactionMode } from '../codec/control.ts'
 import { type ObjectRow, ResultSet } from '../codec/result.ts'
@@ -72,13 +72,14 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
    * @throws TypeError for SAVEPOINT outside of a transaction; SyntaxError for text after COMMIT
    */
   async #execute(statements: EncodedStatement[], options: StatementOptions): Promise<Results> {
+    const { signal, timeoutMs } = options
     const [statement] = statements as [EncodedStatement]
     const { kind, sql } = statement
     if (this.isOpen && !this.inTransaction) rejectSavepoint(statement)
     if (isControl(kind)) checkControl(sql)
     if (kind === 'begin') this.begin(sql)
-    else if (kind === 'commit') await this.commit(options)
-    else if (kind === 'rollback') await this.rollback(options)
+    else if (kind === 'commit') await this.commit({ signal, timeoutMs })
+    else if (kind === 'rollback') await this.rollback({ signal, timeoutMs })
     else return await this.#stream.run(statements, 'autocommit', options)
     return [new ResultSet<ObjectRow>({ cols: [], rows: [], affected_row_count: 0 }, [])]
   }
@@ -111,8 +112,9 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
   }
 
   /** Commits. A transaction without statements sends nothing. @throws StreamError if the transaction was lost */
-  commit(options?: CallOptions): Promise<void> {
-    return this.#stream.commit(options)
+  async commit(options: CallOptions = {}): Promise<void> {
+    checkOptions(options, CALL_OPTIONS)
+    await this.#stream.commit(options)
   }
 
   /**
@@ -120,6 +122,7 @@ export class Stream extends SqlExecutor implements AsyncDisposable {
    * @throws while a COMMIT is in flight, the signal's reason, or TransportError `TIMEOUT` or `CLOSED`
    */
   async rollback(options: CallOptions = {}): Promise<void> {
+    checkOptions(options, CALL_OPTIONS)
     const stream = this.#stream
     // the live state of the stream, which changes during the wait below
     const { http, state } = stream

@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
 import { sql } from './sql-template.ts'
 import {
@@ -7,6 +8,7 @@ import {
   rejectControl,
   rejectSavepoint,
 } from './statement.ts'
+import { RealValue } from './value.ts'
 
 const json = (...args: Parameters<typeof encodeStatement>): unknown =>
   JSON.parse(encodeStatement(...args).json)
@@ -38,7 +40,7 @@ test('the error names the parameter that cannot be sent', () => {
 test.each([
   [
     { sql: 'select ?', args: 5 },
-    /^statement 1, expected args as an array or an object, not a value of type number$/,
+    /^statement 1, expected args as an array or a plain object, not a value of type number$/,
   ],
   ["select '\ud800'", /^statement 1, the SQL has a lone surrogate$/],
   [
@@ -72,8 +74,32 @@ test.each([[undefined], [null], [5], [['select ?', [1]]], [{ text: 'select 1' }]
   },
 )
 
-test.each([['text'], [5], [new Uint8Array(2)]])('rejects %o as arguments', (args) => {
-  expect(() => encodeStatement('select ?', args as never)).toThrow(TypeError)
+const notPlain = [
+  new Map([['a', 1]]),
+  new Set([1]),
+  Promise.resolve([1]),
+  new Date(),
+  new ArrayBuffer(2),
+  new Uint8Array(2),
+  [1].values(),
+  new URLSearchParams({ a: '1' }),
+  new RealValue(1),
+  Object.create({ a: 1 }),
+  () => 1,
+]
+test.each([null, 'text', 5, ...notPlain].map((args) => ({ args })))(
+  'rejects $args as arguments',
+  ({ args }) => {
+    const message = /^expected args as an array or a plain object, not (null|a value of type )/
+    expect(() => encodeStatement('select :a', args as never)).toThrow(message)
+    expect(() => encodeStatement({ sql: 'select :a', args: args as never })).toThrow(message)
+  },
+)
+
+test('accepts plain objects without a prototype, and those of another realm', () => {
+  const named = json('select :a', { a: 1 })
+  expect(json('select :a', Object.assign(Object.create(null), { a: 1 }))).toEqual(named)
+  expect(json('select :a', runInNewContext('({ a: 1 })'))).toEqual(named)
 })
 
 test('rejects SQL with a lone surrogate', () => {

@@ -33,7 +33,7 @@ export function encodeStatement(statement: InStatement, args?: InArgs, position 
     throw new TypeError(
       'the statement already has arguments: pass undefined instead of others, or the text and its arguments',
     )
-  const values = args ?? ownArgs
+  const values = args === undefined ? ownArgs : args
   const json = `{"sql":${JSON.stringify(sql)}${values === undefined ? '' : encodeArgs(values, position)}}`
   return { sql, kind: statementKind(sql), json }
 }
@@ -46,9 +46,9 @@ function encodeArgs(args: InArgs, position: string): string {
     }
     return json && `,"args":[${json}]`
   }
-  if (typeof args !== 'object' || args === null || ArrayBuffer.isView(args)) {
-    throw new TypeError(`${position}expected args as an array or an object, not ${describeType(args)}`)
-  }
+  // the values of other objects, such as a Map or an instance of a class, are not necessarily own properties
+  if (args === null || Object.getPrototypeOf(Object.getPrototypeOf(args) ?? args))
+    throw new TypeError(`${position}expected args as an array or a plain object, not ${describeType(args)}`)
   const namedArgs = args as Readonly<Record<string, InValue>>
   // names are sent unchanged: without its prefix, `@a` would bind `:a`, which libsql-server rejects
   const json = Object.keys(namedArgs).map((name) => {

@@ -80,6 +80,8 @@ test('a failed job rejects with the error of its statement; a failed dry run is 
 test('a wait ends at its timeout, or when its signal is aborted', async () => {
   const { db } = await scripted((_, response) => respond(response, job('WaitingRun')))
   await expect(jobs.wait(db, 2, { pollMs: 10, timeoutMs: 60 })).rejects.toMatchObject({ code: 'TIMEOUT' })
+  const { db: hanging } = await scripted(() => {})
+  await expect(jobs.wait(hanging, 2, { timeoutMs: 60 })).rejects.toThrow(/ within \d+ ms$/)
   const stop = new AbortController()
   setTimeout(() => stop.abort('enough'), 40)
   await expect(jobs.wait(db, 2, { pollMs: 10_000, signal: stop.signal })).rejects.toBe('enough')

@@ -95,7 +95,7 @@ export const jobs = {
     try {
       for (;;) {
         if (deadline.remainingMs <= 0) throw createTimeoutError()
-        const limitMs = Math.min(deadline.remainingMs, http.config.requestTimeoutMs)
+        const limitMs = Math.ceil(Math.min(deadline.remainingMs, http.config.requestTimeoutMs))
         const job = await getJob(http, id, { signal, timeoutMs: limitMs }, true)
         onProgress?.(job)
         if (job.status === 'RunSuccess') return job

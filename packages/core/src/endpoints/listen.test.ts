@@ -97,6 +97,7 @@ test('rejects invalid options before anything is sent', async () => {
   for (const options of [{}, { table: '' }])
     await expect(listenWith(options)).rejects.toThrow('name of a table')
   await expect(listenWith({ table: 't', actions: ['upsert'] })).rejects.toThrow("not 'upsert'")
+  await expect(listenWith({ table: 't\ud800' })).rejects.toThrow('table has a lone surrogate')
   for (const actions of ['insert', {}, null])
     await expect(listenWith({ table: 't', actions })).rejects.toThrow('actions must be an array, not ')
   await expect(listenWith({ table: 't', action: 'insert' })).rejects.toThrow('unknown option action')

@@ -82,6 +82,8 @@ export function listen(db: Client, options: ListenOptions): AsyncGenerator<Chang
   checkOptions(options, OPTIONS)
   const { table, actions = [], signal, timeoutMs = IDLE_TIMEOUT_MS } = options
   if (!table) throw new TypeError('listen needs the name of a table')
+  // the URL would have the name of another table
+  if (!table.isWellFormed()) throw new RangeError('table has a lone surrogate')
   for (const action of actions)
     if (!ACTIONS.includes(action)) throw new TypeError(`actions are ${ACTIONS.join(', ')}, not '${action}'`)
   const query = new URLSearchParams({ table })

@@ -395,7 +395,11 @@ export class ServerStream implements OpenStream, SendingStream {
     options: AtomicBatchOptions,
     { deadline, handleState }: CallContext = { deadline: this.http.deadline(options.timeoutMs) },
   ): Promise<Results> {
-    if (statements.length === 0) return Promise.resolve([])
+    // on a closed stream, it is rejected below
+    if (statements.length === 0 && this.state.isOpen) {
+      options.signal?.throwIfAborted()
+      return Promise.resolve([])
+    }
     const { transaction } = this.state
     const inTransaction = isInTransaction(this.state)
     const scope = inTransaction ? 'transaction' : defaultScope

@@ -54,8 +54,8 @@ export async function migrate(
   db: { readonly $client: Client },
   config: MigrateConfig & { readonly init?: boolean | undefined; readonly dryRun?: boolean | undefined },
 ): Promise<string[] | PlannedMigration[] | InitFailure | undefined> {
-  if (config.init && config.dryRun) throw new TypeError('migrate: `init` cannot be combined with `dryRun`')
   const sources = await findSources(config)
+  if (config.init && config.dryRun) throw new TypeError('migrate: `init` cannot be combined with `dryRun`')
   const run = config.dryRun ? findPending : config.init ? initJournal : applyMigrations
   return await run(db.$client, journalLayout, { ...config, sources })
 }
@@ -77,4 +77,4 @@ export async function pendingMigrations(
 }
 
 const findSources = async (location: MigrationLocation<MigrationSource>): Promise<Pre1MigrationSource[]> =>
-  (await findMigrations(location, readMigrations)).map(toMigration)
+  (await findMigrations(location, readMigrations, { init: 'boolean' })).map(toMigration)
