@@ -21,10 +21,11 @@ const PROGRAMS = [
   {
     name: '@batonsql/platform program: createPlatformClient and all of its routes',
     entry: 'test/packages/size/platform-program.ts',
-    limit: 10_261,
+    limit: 10_849,
     reasons: [
       '2026-11-28: 9,302 bytes, the first limit by this rule',
       '2026-11-29: 9,773 bytes. A token or hostname that no request can use is rejected, instead of waiting for it',
+      '2026-11-30: 10,332 bytes. Headers, queries and bodies whose content would be lost are rejected before anything is sent',
     ],
   },
   {
