@@ -26,7 +26,7 @@ export interface SavepointCommand {
   readonly name: string
 }
 
-/** An action of a connection that replaces sending the SQL of a query. */
+/** What a connection does for a query instead of sending its text. */
 export type DatabaseCommand =
   | { readonly kind: 'begin'; readonly mode: TransactionMode }
   | { readonly kind: 'end'; readonly verb: 'commit' | 'rollback' }

@@ -35,7 +35,7 @@ export class FileClaimError extends Error {}
 /**
  * Marks a database file as open here, so that other programs cannot open it as a database. The mark may not be on disk yet.
  * @returns what was at the path: a database, which is now marked; one that was already marked; or no database
- * @throws FileClaimError if another program has the file open, if it cannot be opened, or if its WAL cannot be checkpointed;
+ * @throws FileClaimError if another program uses the file (see step 3), if it cannot be opened, or if its WAL cannot be checkpointed;
  * SQLite's error if it cannot be locked for another reason
  */
 export function claimFile(path: string): 'database' | 'marked-database' | 'no-database' {
@@ -57,7 +57,7 @@ export function unclaimFile(path: string): void {
   })
 }
 
-/** Writes the WAL into the file. @throws FileClaimError if another program has the file open, or if changes remain in the WAL */
+/** Writes the WAL into the file. @throws FileClaimError if another program uses the file, or if changes remain in the WAL */
 function checkpoint(path: string): void {
   runWhileLocked(path, () => {
     // SQLite checkpoints the WAL when it closes the database
@@ -73,7 +73,7 @@ function getWalSize(path: string): number | null {
 }
 
 /**
- * Runs `work` while no other program can have the file open. If SQLite cannot write the file, neither can another program, and
+ * Runs `work` while no other program has the file open in WAL mode, or has a transaction open. If SQLite cannot write the file, neither can another program, and
  * `work` runs without a lock.
  */
 function runWhileLocked(path: string, work: () => void): void {
@@ -107,7 +107,8 @@ function mark(path: string): void {
   withFile(path, (file) => {
     const header = Buffer.alloc(HEADER_BYTES)
     const isComplete = readSync(file, header, 0, HEADER_BYTES, 0) === HEADER_BYTES
-    // in rollback mode, a program that has cached the first page reads it again only if these counters have changed
+    // in rollback mode, a program that has cached the first page reads it again only if the first counter has changed; the second must
+    // equal it
     if (isComplete && header[WRITE_VERSION] === ROLLBACK_JOURNAL) {
       for (const offset of CHANGE_COUNTERS) {
         header.writeUInt32BE((header.readUInt32BE(offset) + 1) >>> 0, offset)

@@ -2,7 +2,12 @@ import { limitVectorSearches, type Statement } from '@batonsql/server-common/sql
 import type { TableChanges } from '../protocol/worker-messages.ts'
 import { ChangeCounter } from './change-counter.ts'
 import type { Grant } from './engine-instance.ts'
-import { isWriting, type RunContext, RunningStatement, type StatementOwner } from './running-statement.ts'
+import {
+  needsWritePermission,
+  type RunContext,
+  RunningStatement,
+  type StatementOwner,
+} from './running-statement.ts'
 import { changesSchema } from './schema-change.ts'
 import { DeniedError, type SqliteConnection, type SqliteStatement } from './sqlite-connection.ts'
 import type { TableAuthorizer } from './table-authorizer.ts'
@@ -147,7 +152,7 @@ export class ClientConnection implements Writer, StatementOwner {
         mustUndo = true
       }
       const grant = {
-        write: isWriting(statement),
+        write: needsWritePermission(statement),
         attach: statement.kind === 'attach',
         tables: permissions.tables,
       }

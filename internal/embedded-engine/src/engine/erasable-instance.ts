@@ -1,5 +1,6 @@
 import type { EngineModule } from '../webassembly-types.ts'
 
+/** The unit in which WebAssembly's memory grows. */
 const BLOCK_BYTES = 64 * 1_024
 const ZEROS = Buffer.alloc(BLOCK_BYTES)
 /** An instance with more memory is not reused, because memory cannot shrink. */

@@ -26,9 +26,10 @@ interface ClientStep extends MigrationStep {
   readonly statement: Statement
 }
 
-type StatementKind = 'DDL' | 'Write' | 'Read' | 'TxnBegin' | 'TxnEnd' | 'Other'
+/** Kinds of statements in the encoded text. */
+type EncodedKind = 'DDL' | 'Write' | 'Read' | 'TxnBegin' | 'TxnEnd' | 'Other'
 
-const KINDS: Readonly<Partial<Record<Statement['kind'], StatementKind>>> = {
+const KINDS: Readonly<Partial<Record<Statement['kind'], EncodedKind>>> = {
   schema: 'DDL',
   insert: 'Write',
   change: 'Write',
@@ -43,13 +44,14 @@ export interface ProgramStep extends Pick<MigrationStep, 'args' | 'namedArgs' | 
   readonly statement: Statement
 }
 
+// the message is that of libsql-server, which allows SAVEPOINT
 const INVALID_MESSAGE =
   'migration is invalid: it contains transaction items (BEGIN, COMMIT, SAVEPOINT...) which are not allowed. The migration is already run within a transaction'
 
 /**
  * Converts a program to a migration, which runs in a transaction. A BEGIN at its start, and each COMMIT and ROLLBACK at its end, are
  * replaced by queries: clients send a ROLLBACK for the case that the COMMIT fails. As in libsql-server, a program that only ends with
- * ROLLBACK is applied. Other statements that begin or end transactions are rejected.
+ * ROLLBACK is applied, and so is one whose BEGIN has no end. Other statements that begin or end transactions are rejected.
  * @throws MigrationError
  */
 export function toMigration(steps: readonly ProgramStep[], wantRows: boolean): ClientMigration {
@@ -57,14 +59,14 @@ export function toMigration(steps: readonly ProgramStep[], wantRows: boolean): C
   const hasBegin = steps[begin]?.statement.kind === 'begin'
   // pragmas may follow the end of the transaction
   const last = steps.findLastIndex(({ statement }) => statement.kind !== 'pragma')
-  const lastOther = steps.slice(0, last + 1).findLastIndex(({ statement }) => !endsTransaction(statement))
+  const lastInside = steps.slice(0, last + 1).findLastIndex(({ statement }) => !endsTransaction(statement))
   return {
     wantRows,
     steps: steps.map(({ statement, args, namedArgs, condition }, index) => {
       const step = { args, namedArgs, condition, sql: statement.source, statement }
       if (hasBegin && index === begin) return { ...step, sql: "SELECT 'neutralized txn begin'" }
       const isEnd = endsTransaction(statement)
-      if (isEnd && hasBegin && index > lastOther)
+      if (isEnd && hasBegin && index > lastInside)
         return { ...step, sql: "SELECT 'neutralized txn component'" }
       if (isEnd || statement.kind === 'begin') throw new MigrationError(INVALID_MESSAGE)
       return step
@@ -72,7 +74,7 @@ export function toMigration(steps: readonly ProgramStep[], wantRows: boolean): C
   }
 }
 
-function getKind({ kind, access }: Statement): StatementKind {
+function getKind({ kind, access }: Statement): EncodedKind {
   if (kind === 'pragma') return access === 'read' ? 'Read' : 'Write'
   return KINDS[kind] ?? 'Other'
 }
@@ -103,8 +105,8 @@ export class MigrationError extends Error {
 
 /**
  * Encodes a migration as libsql-server does, because clients can read the text: children store it in their table of tasks, which is
- * part of their dumps. So it has fields that are not decoded. Only the texts of statements in a script differ: those of libsql-server
- * end with a semicolon.
+ * part of their dumps. So it has fields that are not decoded. The text is the same for statements without arguments and conditions, except
+ * savepoints; in a script, the statements of libsql-server also end with a semicolon.
  */
 export function encodeMigration({ steps, wantRows }: ClientMigration): string {
   return JSON.stringify({

@@ -2,7 +2,7 @@ import fs, { readdirSync, rmSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { DEFAULT_SETTINGS, newDatabaseId } from '@batonsql/server-common/backend'
+import { DEFAULT_SETTINGS, newDatabaseId, type SchemaRole } from '@batonsql/server-common/backend'
 import { FULL_PERMISSIONS } from '@batonsql/server-common/hrana'
 import { expect, onTestFinished, test } from 'vitest'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
@@ -15,9 +15,13 @@ import { OpenDatabase } from './open-database.ts'
 const execute = (sql: string) =>
   ({ type: 'execute', statement: { sql, sqlId: null, args: [], namedArgs: [] } }) as const
 
-async function open(path: string, send: (message: FromWorker) => void = () => {}): Promise<OpenDatabase> {
+async function open(
+  path: string,
+  send: (message: FromWorker) => void = () => {},
+  role: SchemaRole = 'plain',
+): Promise<OpenDatabase> {
   const instance = new ErasableInstance(await loadEngineModule())
-  const target = { id: newDatabaseId(), path, settings: DEFAULT_SETTINGS, role: 'plain' } as const
+  const target = { id: newDatabaseId(), path, settings: DEFAULT_SETTINGS, role }
   return new OpenDatabase(
     { ...target, dialect: null, isDurable: false, lastIndex: null },
     {
@@ -43,6 +47,34 @@ test.each(['close', 'drop'] as const)('does not open its files again after %s()'
   rmSync(`${path}.wal`, { force: true })
   await nextTurn()
   expect(readdirSync(dirname(path))).toEqual([])
+})
+
+test('the connection of a dry run is closed with the database, which removes the WAL', async () => {
+  const path = join(createTemporaryDirectory(), 'data.db')
+  const outcomes: FromWorker[] = []
+  const database = await open(path, (message) => void outcomes.push(message), 'schema')
+  let call = 0
+  const run = async (stream: number, sql: string): Promise<void> => {
+    call += 1
+    const message = {
+      call,
+      stream,
+      permissions: FULL_PERMISSIONS,
+      version: 3,
+      requests: [execute(sql)],
+    } as const
+    await database.run({ type: 'pipeline', ...message })
+  }
+  await run(1, 'SELECT 1')
+  // rejected, but its transaction remains open
+  await run(2, 'BEGIN IMMEDIATE')
+  const migrating = run(1, 'CREATE TABLE t (a)')
+  for (let turn = 0; turn < 10; turn++) await nextTurn()
+  expect(outcomes).toHaveLength(2)
+  database.close()
+  await migrating
+  expect(outcomes[2]).toMatchObject({ outcome: { type: 'failure', status: 499 } })
+  expect(readdirSync(dirname(path))).toEqual(['data.db'])
 })
 
 test('a statement that cannot be described, because the file cannot be read, does not keep the write lock', async () => {

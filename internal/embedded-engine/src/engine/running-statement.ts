@@ -71,7 +71,7 @@ export class RunningStatement {
     const isParsedAlike =
       statement.kind === 'explain'
         ? this.#prepared.isExplain
-        : this.#prepared.isReadonly || isWriting(statement)
+        : this.#prepared.isReadonly || needsWritePermission(statement)
     if (isParsedAlike) return
     this.#prepared.finalize()
     throw new DeniedError('the engine parsed a different statement')
@@ -165,7 +165,7 @@ export class RunningStatement {
   }
 }
 
-/** Whether a statement may write, according to its text. */
-export function isWriting(statement: Statement): boolean {
+/** Whether compiling a statement needs the permission to write. An EXPLAIN is compiled like the statement that it explains. */
+export function needsWritePermission(statement: Statement): boolean {
   return statement.needsWriteLock || statement.access === 'write' || statement.kind === 'explain'
 }

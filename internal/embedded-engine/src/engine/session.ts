@@ -35,7 +35,10 @@ import {
 import { responseTooLarge, type Step, StepRunner } from './step-runner.ts'
 import type { StoredTexts } from './stored-texts.ts'
 
-/** Maximum size of the rows and errors of one operation of a request, in bytes, as in the service. */
+/**
+ * Maximum size of the rows and errors of one operation of a request, in bytes, as in the service; in a migration, of the rows of one
+ * statement.
+ */
 const MAX_RESPONSE_BYTES = 10_000_000
 /** How long a session may run statements before the worker receives messages. */
 const PAUSE_AFTER_MS = 20
@@ -140,7 +143,9 @@ export class Session {
   }
 
   close(): void {
+    if (this.#isClosed) return
     this.#isClosed = true
+    this.#inner?.close()
     this.#connection.close()
     for (const attachment of this.#attached.splice(0)) attachment.remove()
   }
@@ -276,7 +281,7 @@ export class Session {
     for (const { statement } of steps) checkBlocked(statement, this.#database.settings)
   }
 
-  /** Checks a program before any of it runs, and copies the databases that it attaches. @throws PipelineFailure */
+  /** Checks a program before any of it runs, and copies the databases that it attaches. @throws PipelineFailure, ResultError */
   async #admit(steps: readonly Step[], permissions: Permissions): Promise<readonly Step[]> {
     for (const { statement } of steps) {
       checkPermissions(statement, permissions, this.#database.id)
@@ -345,7 +350,7 @@ export class Session {
     return this.#connection.internalEngine
   }
 
-  /** Runs work in a separate session, for the same call; that session has the SQL text that the client has stored. */
+  /** Runs a dry run in a separate session, for the same call; that session has the SQL text that the client has stored. */
   async withSession<T>(database: Database, run: (session: Session) => Promise<T>): Promise<T> {
     const session = new Session(database, this.texts, this.#host)
     this.#inner = session

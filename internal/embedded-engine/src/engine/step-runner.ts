@@ -50,6 +50,7 @@ export class StepRunner {
     }
     const { text, sizeBytes, isDone } = this.#guard(() => run.readRows(maxBytes, false))
     if (isDone) return { ...this.#finish(step, run), rows: text, sizeBytes }
+    // its changes are kept, which clients expect
     run.stop()
     throw responseTooLarge()
   }

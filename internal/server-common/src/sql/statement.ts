@@ -11,7 +11,7 @@ import {
 
 /**
  * Kinds of statements, as needed for permissions, blocks, and the write lock: their verbs, and the permission that they need. `end`
- * includes SAVEPOINT and RELEASE, as in the service's own classification. The engine rejects those that are `unknown`.
+ * includes SAVEPOINT and RELEASE, which need the same permission. The engine rejects those that are `unknown`.
  */
 const KINDS = {
   query: { verbs: ['SELECT', 'VALUES'], access: 'read' },

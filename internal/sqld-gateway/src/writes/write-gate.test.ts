@@ -147,3 +147,31 @@ test('a writer whose client disconnects stops waiting', async () => {
   await expect(entry).rejects.toThrow('left')
   expect(gate.writers).toEqual([])
 })
+
+test('only requests that may write count as pending writes, also on a stream that may hold the write lock', async () => {
+  const gate = new WriteGate()
+  const [transaction, other] = [new StreamWriteState(), new StreamWriteState()]
+  const send = async (stream: StreamWriteState, effect: WriteEffect): Promise<() => void> => {
+    await gate.enter(stream, effect, signal)
+    return () => {
+      gate.onResponse(stream, effect)
+      gate.onEnd(stream, effect, { isContinued: stream === transaction, hasError: false })
+    }
+  }
+  await run(gate, transaction, BEGIN_IMMEDIATE)
+  const receiveRead = await send(transaction, NO_EFFECT)
+  const receiveWrite = await send(other, INSERT)
+  vi.advanceTimersByTime(100)
+  expect(gate.stalledMs).toBe(100)
+  receiveWrite()
+  vi.advanceTimersByTime(100)
+  expect(gate.stalledMs).toBe(0)
+  receiveRead()
+  const [receiveFirst, receiveSecond] = [await send(transaction, INSERT), await send(other, INSERT)]
+  vi.advanceTimersByTime(100)
+  receiveSecond()
+  vi.advanceTimersByTime(50)
+  expect(gate.stalledMs).toBe(50)
+  receiveFirst()
+  expect(gate.stalledMs).toBe(0)
+})

@@ -13,9 +13,11 @@ export class StreamWriteState {
   isOpen = false
   /** When its last response arrived; null while a request is in flight. */
   idleSince: number | null = null
-  /** Whether it has begun a transaction. Because its end cannot be detected reliably, such a stream is never held back. */
+  /** Whether the request in flight may write. */
+  isWriting = false
+  /** Whether it has ever begun a transaction. Because its end cannot be detected reliably, such a stream is never held back. */
   hasBegun = false
-  /** When it acquired the write lock; null if it does not hold it, or until its first write has been executed. */
+  /** When the first write of its transaction was executed; null before. Has a meaning only while the stream is a writer. */
   lockedSince: number | null = null
   readonly stored: StoredEffects = new Map()
 }
@@ -27,8 +29,8 @@ export interface WriteEnd {
 }
 
 /**
- * Tracks which streams of one database may hold its write lock or wait for it, and can hold back new ones. A stream that may
- * hold the lock always passes; otherwise it could never release it.
+ * Tracks which streams of one database may hold its write lock or wait for it, and can hold back new ones: for a checkpoint, during
+ * which libsql-server may lose a waiting writer. A stream that may hold the lock always passes; otherwise it could never release it.
  */
 export class WriteGate {
   readonly #writers = new Set<StreamWriteState>()
@@ -59,6 +61,7 @@ export class WriteGate {
     if (effect.mayWrite && !isWriter && !stream.hasBegun && this.#isClosed) await this.#waitUntilOpen(signal)
     stream.hasBegun ||= effect.beginsTransaction
     stream.idleSince = null
+    stream.isWriting = effect.mayWrite
     if (effect.mayWrite) this.#stalledSince ??= performance.now()
     // if the server took the lock from its transaction, the stream may have begun another
     if (effect.beginsTransaction || !isWriter) stream.lockedSince = null
@@ -75,7 +78,7 @@ export class WriteGate {
         this.#queue = this.#queue.filter((waiter) => waiter !== proceed)
         reject(signal.reason)
       }
-      if (signal.aborted) return onAbort()
+      if (signal.aborted) return reject(signal.reason)
       signal.addEventListener('abort', onAbort, { once: true })
       this.#queue.push(proceed)
       this.#onChange()
@@ -86,16 +89,17 @@ export class WriteGate {
   onResponse(stream: StreamWriteState, { mayWrite }: WriteEffect): void {
     this.markIdle(stream)
     if (!mayWrite) return
-    const hasPendingWrite = this.writers.some(({ idleSince }) => idleSince === null)
+    const hasPendingWrite = this.writers.some(({ isWriting }) => isWriting)
     this.#stalledSince = hasPendingWrite ? performance.now() : null
   }
 
   /** Called when the server has responded, or the client no longer waits: the request may then still be executed. */
   markIdle(stream: StreamWriteState): void {
     stream.idleSince = performance.now()
+    stream.isWriting = false
   }
 
-  /** Called when the server has responded to a write, or was restarted. */
+  /** Called when the server has responded to a probe, or has stopped: pending writes no longer show that it does not respond. */
   resetStall(): void {
     this.#stalledSince = null
   }
@@ -110,14 +114,14 @@ export class WriteGate {
     this.#onChange()
   }
 
-  /** Drops the transactions of closed streams, except those with a request in flight. */
+  /** Called when all streams were closed: drops their transactions, except those with a request in flight. */
   forgetIdle(): void {
     for (const stream of this.#writers) if (stream.idleSince !== null) this.#writers.delete(stream)
     this.#onChange()
   }
 
   /**
-   * Runs `work` while no stream holds the write lock or waits for it. New writers wait until it is done, but no longer than
+   * Runs `work` while no stream is known to hold the write lock or to wait for it. New writers wait until it is done, but no longer than
    * `limitMs` after its start. Returns without running it if current writers are not done within `maxWaitMs`. Ignores a
    * transaction that has held the lock for longer than the server protects it, if another writer is waiting here.
    */
