@@ -44,7 +44,7 @@ async function serve(values: DevValues, { output, stderr, signal }: CommandConte
       ...Object.fromEntries(copies),
     },
   }).catch((error: unknown) => {
-    // its TypeErrors are for invalid options
+    // the server throws TypeErrors for invalid options
     throw error instanceof TypeError ? toUsageError(error, files) : error
   })
   let control: AsyncDisposable | null = null
@@ -97,7 +97,10 @@ function nameFiles(files: readonly string[]): ReadonlyMap<string, string> {
   return filesByName
 }
 
-/** Returns the usage error for an invalid option of the server. Adds the file to one for the name of its database, which the user has not written. */
+/**
+ * Returns the usage error for an invalid option of the server. An error about the name of a database names its file, because the user
+ * has written only that.
+ */
 function toUsageError(error: TypeError, files: ReadonlyMap<string, string>): UsageError {
   const message = error.message.replace(/^startLocalServer: /, '')
   const name = /^"(.*?)" is not a valid database name/.exec(message)?.[1]

@@ -73,8 +73,8 @@ function getWalSize(path: string): number | null {
 }
 
 /**
- * Runs `work` while no other program has the file open in WAL mode, or has a transaction open. If SQLite cannot write the file, neither can another program, and
- * `work` runs without a lock.
+ * Runs `work` while no other program has the file open in WAL mode, or has a transaction open. If SQLite cannot write the file,
+ * neither can another program, and `work` runs without a lock.
  */
 function runWhileLocked(path: string, work: () => void): void {
   const options = { timeout: MAX_WAIT_MS, enableForeignKeyConstraints: false }

@@ -50,7 +50,7 @@ export class StepRunner {
     }
     const { text, sizeBytes, isDone } = this.#guard(() => run.readRows(maxBytes, false))
     if (isDone) return { ...this.#finish(step, run), rows: text, sizeBytes }
-    // its changes are kept, which clients expect
+    // its changes are kept: for clients, the outcome of this error is unknown
     run.stop()
     throw responseTooLarge()
   }
