@@ -65,6 +65,20 @@ function createClientFor(host: string, authToken: string, options: object = {}):
   return client
 }
 
+/**
+ * Waits until the replica serves the reads of a client: it misses a row that the replica cannot receive. Until the replica has caught
+ * up after its start, the primary responds.
+ */
+async function waitUntilStale(harness: Harness, reader: Client, insertRow: () => Promise<number>) {
+  await waitFor(async () => {
+    await harness.server.setReplica('fra', { lagMs: NEVER_MS })
+    const rowCount = await insertRow()
+    const count = Number(await countRows(reader))
+    if (count === rowCount) await harness.server.setReplica('fra', { lagMs: 0 })
+    expect(count).toBeLessThan(rowCount)
+  })
+}
+
 const countRows = async (db: Client) => (await db.execute('SELECT count(*) AS n FROM t')).rows[0]?.['n']
 
 test.runIf(inject('target') === 'embedded')(
@@ -161,14 +175,10 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     const { db, replica, replicaHost, token } = await populate(harness)
     const withoutIndex = createClientFor(replicaHost, token, { readYourWrites: false })
     let rowCount = 1
-    // until the replica has caught up after its start, the primary responds
-    await waitFor(async () => {
-      await harness.server.setReplica('fra', { lagMs: NEVER_MS })
+    await waitUntilStale(harness, withoutIndex, async () => {
       await replica.execute('INSERT INTO t VALUES (2)')
       rowCount += 1
-      const replicaCount = Number(await countRows(withoutIndex))
-      if (replicaCount === rowCount) await harness.server.setReplica('fra', { lagMs: 0 })
-      expect(replicaCount).toBeLessThan(rowCount)
+      return rowCount
     })
     expect(await countRows(db)).toBe(rowCount)
     const index = replica.replicationIndex as string
@@ -328,6 +338,28 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect((await sql(replicaHost, token, 'SELECT count(*) FROM t')).rows).toEqual([['1']])
     await harness.requestOk('POST', 'databases/app/auth/rotate')
     expect((await sql(replicaHost, token, 'SELECT 1')).status).toBe(401)
+  })
+
+  test('whose settings are late leaves reads that are allowed again to the primary', async () => {
+    const harness = await Harness.forTest()
+    const { db, replicaHost, token } = await populate(harness)
+    const reader = createClientFor(replicaHost, token, { readYourWrites: false })
+    let rowCount = 1
+    const insertRow = async () => {
+      await db.execute('INSERT INTO t VALUES (2)')
+      rowCount += 1
+      return rowCount
+    }
+    await waitUntilStale(harness, reader, insertRow)
+    // the replica receives neither change
+    for (const isBlocked of [true, false])
+      await harness.requestOk('PATCH', 'databases/app/configuration', { body: { block_reads: isBlocked } })
+    expect(await countRows(reader)).toBe(rowCount)
+    await insertRow()
+    expect(await countRows(reader)).toBe(rowCount)
+
+    await harness.server.setReplica('fra', { lagMs: 0 })
+    await waitUntilStale(harness, reader, insertRow)
   })
 
   test('is unhealthy while it does not respond, and from when it is stopped until it is started again', async () => {

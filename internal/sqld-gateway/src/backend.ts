@@ -277,7 +277,7 @@ export class SqldBackend implements DatabaseBackend {
       const replica = await this.#replicas.get(location)
       if (replica.upstream.detectExit())
         this.#options.onNotice(id, `the replica in ${location} has exited; restarting it`)
-      if (!(await replica.stillBlocks(id)))
+      if (!(await replica.mayBlock(id, () => this.#settings.get(id))))
         return await replica.streams.handle(id, { request, running }, getRules)
     }
     if (this.#upstream.detectExit()) this.#options.onNotice(id, 'libsql-server has exited; restarting it')

@@ -23,6 +23,7 @@ import {
 } from './process/admin.ts'
 import type { InternalRequests } from './process/internal-requests.ts'
 import { isConnectionError, type Upstream, type UpstreamOptions } from './process/upstream.ts'
+import type { IdentifiedSettings } from './settings-table.ts'
 
 /** Practically unlimited; for the server, null means "unchanged". */
 const NO_SIZE_LIMIT = '1000pb'
@@ -144,7 +145,7 @@ export class Namespaces {
    * @param getSettings called for each attempt, because they may have changed meanwhile
    * @returns false if the database does not exist
    */
-  async configure(id: DatabaseId, getSettings: () => DatabaseSettings): Promise<boolean> {
+  async configure(id: DatabaseId, getSettings: () => IdentifiedSettings): Promise<boolean> {
     // if the file were missing, the server would create an empty database
     if (!this.hasFile(id)) return false
     for (let attempt = 1; ; attempt += 1) {
@@ -201,8 +202,8 @@ export class Namespaces {
     return join(this.#options.directory, 'exports')
   }
 
-  #buildConfig(settings: DatabaseSettings): SqldNamespaceConfig {
-    const { sizeLimitBytes, allowAttach, blockReads, blockWrites, blockReason } = settings
+  #buildConfig(settings: IdentifiedSettings): SqldNamespaceConfig {
+    const { sizeLimitBytes, allowAttach, blockReads, blockWrites, blockReason, url } = settings
     return {
       jwt_key: this.#getKeys(settings),
       max_db_size: sizeLimitBytes === null ? NO_SIZE_LIMIT : String(sizeLimitBytes),
@@ -210,6 +211,8 @@ export class Namespaces {
       block_reads: blockReads,
       block_writes: blockWrites,
       block_reason: blockReason ?? undefined,
+      // the owner of a remote server may use heartbeats; it has no replicas here
+      heartbeat_url: this.#isRemote ? undefined : url,
     }
   }
 

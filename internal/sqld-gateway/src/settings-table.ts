@@ -1,17 +1,23 @@
+import { randomUUID } from 'node:crypto'
 import { type DatabaseId, type DatabaseSettings, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
+
+/** Settings with a URL that is new for each change, by which a replica is known to have received them. */
+export interface IdentifiedSettings extends DatabaseSettings {
+  readonly url?: string
+}
 
 /** The settings of the databases of one server, which may not have applied the latest ones yet. */
 export class SettingsTable {
-  readonly #settings = new Map<DatabaseId, DatabaseSettings>()
+  readonly #settings = new Map<DatabaseId, IdentifiedSettings>()
   /** Databases that other databases may attach; usually few. */
   readonly #attachable = new Set<DatabaseId>()
 
-  get(id: DatabaseId): DatabaseSettings {
+  get(id: DatabaseId): IdentifiedSettings {
     return this.#settings.get(id) ?? DEFAULT_SETTINGS
   }
 
   set(id: DatabaseId, settings: DatabaseSettings): void {
-    this.#settings.set(id, settings)
+    this.#settings.set(id, { ...settings, url: `baton:settings/${randomUUID()}` })
     if (settings.allowAttach && !settings.blockReads) this.#attachable.add(id)
     else this.#attachable.delete(id)
   }

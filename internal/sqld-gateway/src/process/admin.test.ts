@@ -30,10 +30,10 @@ test('a database with a shared schema is created again if the server does not re
 test('a lookup that the server rejects is not taken for a missing database', async () => {
   let status = 500
   const admin = await startServer((_, response) => response.writeHead(status).end())
-  for (const call of [admin.exists('a'), admin.blocksReads('a'), admin.stats('a'), admin.remove('a')])
+  for (const call of [admin.exists('a'), admin.readConfig('a'), admin.stats('a'), admin.remove('a')])
     await expect(call).rejects.toMatchObject({ name: 'SqldAdminError', status: 500 })
   status = 404
-  expect(await admin.blocksReads('a')).toBe(false)
+  expect(await admin.readConfig('a')).toBeNull()
   await admin.remove('a')
 })
 

@@ -41,6 +41,8 @@ export interface SqldNamespaceConfig {
   readonly block_reads: boolean
   readonly block_writes: boolean
   readonly block_reason?: string | undefined
+  /** Not used as a URL: the server sends heartbeats only if it is started with `--heartbeat-url`. Replicas receive it. */
+  readonly heartbeat_url?: string | undefined
 }
 
 export interface SqldNamespaceSource {
@@ -168,10 +170,10 @@ export class SqldAdmin {
     return await this.#retryWhileMissing(() => this.#send('GET', `/v1/namespaces/${namespace}/config`))
   }
 
-  /** Whether a namespace exists and rejects reads. */
-  async blocksReads(namespace: string): Promise<boolean> {
+  /** Returns the configuration of a namespace; null if it does not exist. */
+  async readConfig(namespace: string): Promise<SqldNamespaceConfig | null> {
     const config = await this.#send('GET', `/v1/namespaces/${namespace}/config`).catch(ignoreMissing)
-    return config !== null && (JSON.parse(config) as SqldNamespaceConfig).block_reads
+    return config === null ? null : (JSON.parse(config) as SqldNamespaceConfig)
   }
 
   /**

@@ -27,6 +27,13 @@ test('delays data until it is due or the delay is changed', async () => {
   expect((await buffer(stream)).toString()).toBe('late')
 })
 
+test('ends once, however often the delay is changed afterwards', async () => {
+  const { stream, change } = createStream(2 ** 30)
+  stream.end('late')
+  for (const lagMs of [0, 0, 2 ** 30]) change(lagMs)
+  expect((await buffer(stream)).toString()).toBe('late')
+})
+
 test('holds no data after it is destroyed', async () => {
   const { stream, change } = createStream(2 ** 30)
   stream.write('lost')

@@ -12,7 +12,8 @@ export class DelayedStream extends Transform {
   readonly #removeListener: () => void
   #queue: Chunk[] = []
   #timer: NodeJS.Timeout | undefined
-  #onEmpty = (): void => {}
+  /** Ends the stream; null before all chunks have arrived, and after the end. */
+  #onEmpty: (() => void) | null = null
 
   constructor(conditions: ReplicaConditions, location: string) {
     super()
@@ -27,7 +28,10 @@ export class DelayedStream extends Transform {
   }
 
   override _flush(done: TransformCallback): void {
-    this.#onEmpty = () => done()
+    this.#onEmpty = () => {
+      this.#onEmpty = null
+      done()
+    }
     this.#passOn()
   }
 
@@ -44,7 +48,7 @@ export class DelayedStream extends Transform {
     while (this.#queue[0] !== undefined && this.#queue[0].arrivedAt <= cutoff)
       this.push(this.#queue.shift()?.bytes)
     const [next] = this.#queue
-    if (next === undefined) this.#onEmpty()
+    if (next === undefined) this.#onEmpty?.()
     else this.#timer = setTimeout(() => this.#passOn(), Math.ceil(next.arrivedAt - cutoff)).unref()
   }
 }

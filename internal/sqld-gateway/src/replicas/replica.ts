@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { DatabaseId, ReplicaConditions } from '@batonsql/server-common/backend'
 import { InternalRequests } from '../process/internal-requests.ts'
 import { Upstream, type UpstreamCallbacks, type UpstreamOptions } from '../process/upstream.ts'
+import type { IdentifiedSettings } from '../settings-table.ts'
 import { StreamRequests } from '../stream-requests.ts'
 import type { WriteService } from '../writes/write-service.ts'
 import { GrpcProxy } from './grpc-proxy.ts'
@@ -25,7 +26,7 @@ export class Replica implements AsyncDisposable {
   readonly streams: StreamRequests
   readonly upstream: Upstream
   readonly #proxy: GrpcProxy
-  /** Databases that the server may still block, because it receives settings with a delay. */
+  /** Databases that the server may still block or block later, because it receives settings with a delay. */
   readonly #unblockedIds = new Set<DatabaseId>()
 
   private constructor(upstream: Upstream, proxy: GrpcProxy, writes: WriteService) {
@@ -70,11 +71,13 @@ export class Replica implements AsyncDisposable {
     this.#unblockedIds.add(id)
   }
 
-  /** Whether the server still blocks reads that are allowed again. */
-  async stillBlocks(id: DatabaseId): Promise<boolean> {
+  /** Whether the server may block reads that are allowed again, because it has not received the latest settings. */
+  async mayBlock(id: DatabaseId, getSettings: () => IdentifiedSettings): Promise<boolean> {
     if (!this.#unblockedIds.has(id)) return false
     const { admin } = await this.upstream.ensureRunning()
-    if (await admin.blocksReads(id)) return true
+    const config = await admin.readConfig(id)
+    // a database that it has not loaded yet is loaded with the latest settings
+    if (config !== null && config.heartbeat_url !== getSettings().url) return true
     this.#unblockedIds.delete(id)
     return false
   }
