@@ -34,7 +34,7 @@ export interface Mismatch {
 }
 
 /** The result of a replay. */
-interface ReplayResult {
+export interface ReplayResult {
   readonly mismatches: readonly Mismatch[]
   /** The additional time taken by waits, and by requests that took no time in the recording. */
   readonly delayMs: number
