@@ -71,7 +71,7 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
     'test/adapters/works-with/*.test.ts',
     'test/adapters/libsql-client/differential.test.ts',
     'test/client/{generated-dumps,histories}.test.ts',
-    'test/command/on-each-server/{import,rehearse}.test.ts',
+    'test/command/on-each-server/{import,rehearse,sql}.test.ts',
     'test/command/on-our-servers/*.test.ts',
     'test/platform/{crash,ended-attach,key-sets}.test.ts',
     'test/server/real-clients.test.ts',
@@ -79,15 +79,15 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
   sqld: [
     // one of them starts a primary with replicas
     'test/server/cluster/!(self-hosting).test.ts',
-    // these depend on the libraries and the command, not on the server
+    // these depend on the client, the libraries and the command more than on the server
     'test/adapters/works-with/*.test.ts',
-    'test/adapters/kysely/{crud,generated-batches,introspection,json,signals,stream,versions}.test.ts',
-    'test/adapters/drizzle/{blobs,integers,queries,relations,wrong-entry}.test.ts',
+    'test/adapters/kysely/{crud,faults,generated-batches,introspection,json,migrations,not-awaited,signals,stream,versions}.test.ts',
+    'test/adapters/drizzle/{blobs,faults,integers,queries,relations,wrong-entry}.test.ts',
     'test/command/on-each-server/*.test.ts',
     'test/command/on-our-servers/*.test.ts',
-    'test/client/{generated-dumps,histories}.test.ts',
+    'test/client/{aborted-calls,generated-dumps,histories,inserted-rowids}.test.ts',
     'test/client/serverless/*.test.ts',
-    'test/platform/{authorization,backup,group-processes,key-sets,organizations,replicas,transfers}.test.ts',
+    'test/platform/{authorization,backup,ended-access,group-processes,key-sets,organizations,replicas,transfers}.test.ts',
     'test/server/real-clients.test.ts',
   ],
 }
