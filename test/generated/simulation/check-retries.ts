@@ -14,6 +14,8 @@ const READS: ReadonlySet<Sql> = new Set([
   'unreadable',
 ])
 const MAX_RETRIES = 2
+/** How long after its beginning a call may be retried: the default time limit, less the longest delay before a retry. */
+const LAST_RETRY_MS = 29_000
 
 const CALL_MARK_PREFIX = '/* call '
 /** Part of a statement whose result no server can encode. */
@@ -55,7 +57,11 @@ function findProblemOutside(
     fault?.kind.startsWith('refused') === true && fault.value === 429
   if (!isRead && sent.slice(0, -1).some((request) => !isRejected(request)))
     return 'a write that may have been executed was sent again'
-  const hasEnoughTime = requestTimeoutMs === undefined && call.plan.timeoutMs === undefined && !token
+  const hasEnoughTime =
+    requestTimeoutMs === undefined &&
+    call.plan.timeoutMs === undefined &&
+    call.settledAt - call.at < LAST_RETRY_MS &&
+    !token
   const wasRejected = call.error instanceof HttpError && call.error.status === 429
   const isTransient =
     wasRejected ||

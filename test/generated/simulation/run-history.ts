@@ -191,10 +191,14 @@ class Run {
     this.#firstFollowUpRequest = this.#network.requests.length
     for (const client of this.#history.clients.keys()) {
       if (this.#program.clientScopes[client]?.calls.some(({ operation }) => operation === 'close')) continue
-      const callCount = this.#program.ledger.calls.length
+      const { length: callCount } = this.#program.ledger.calls
+      const { length: scopeCount } = this.#program.ledger.scopes
       const startedAt = this.#world.now
       await this.#runSteps(client, FOLLOW_UP_STEPS)
-      const calls = this.#program.ledger.calls.slice(callCount)
+      // the callback of a transaction that took too long may still use its handle
+      const calls = this.#program.ledger.calls
+        .slice(callCount)
+        .filter(({ scope }) => scope.kind === 'client' || scope.id >= scopeCount)
       const { ignoresConditions } = this.#history.server
       const isRefused = ({ error }: Call): boolean =>
         ignoresConditions === true && error instanceof ProtocolError
