@@ -1,11 +1,17 @@
 import { Readable } from 'node:stream'
 import { newKeyPair, signToken } from '@batonsql/server-common/auth'
-import { DEFAULT_SETTINGS, newDatabaseId, ReplicaConditions } from '@batonsql/server-common/backend'
+import {
+  DEFAULT_SETTINGS,
+  MissingFileError,
+  newDatabaseId,
+  ReplicaConditions,
+} from '@batonsql/server-common/backend'
 import { toResponse } from '@batonsql/server-common/http'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { hasSqld } from '../../../test/support/has-sqld.ts'
 import { createTemporaryDirectory } from '../../../test/support/temporary-directory.ts'
 import { SqldBackend, type SqldBackendOptions } from './backend.ts'
+import { SqldAdmin } from './process/admin.ts'
 
 const KEYS = newKeyPair()
 const ATTACHABLE = { ...DEFAULT_SETTINGS, keys: [KEYS.publicPem], allowAttach: true }
@@ -73,6 +79,26 @@ describe.skipIf(!hasSqld)('on a server', () => {
     )
     expect((await backend.sampleUsage(id)).rowsWritten).toBe(1)
   })
+
+  test.each(['create', 'stats', 'remove'] as const)(
+    'an administrative call that is interrupted by a restart of the server is repeated: %s',
+    async (method) => {
+      const { backend } = createBackend()
+      await backend.start()
+      const [other, id] = [newDatabaseId(), newDatabaseId()]
+      await backend.create(other, { type: 'empty' }, ATTACHABLE)
+      const interrupted = vi.spyOn(SqldAdmin.prototype, method).mockImplementationOnce(async () => {
+        await backend.freeze(other, 'frozen')
+        throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' })
+      })
+      onTestFinished(() => interrupted.mockRestore())
+      await backend.create(id, { type: 'empty' }, ATTACHABLE)
+      await backend.sampleUsage(id)
+      await backend.remove(id)
+      expect(interrupted.mock.calls.length).toBeGreaterThan(1)
+      await expect(backend.sampleUsage(id)).rejects.toThrow(MissingFileError)
+    },
+  )
 
   test('a database whose settings are unknown cannot be attached', async () => {
     const [own, other, directory, controlKey] = [

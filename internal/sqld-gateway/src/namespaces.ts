@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, rm, truncate } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import {
   BackendError,
   type DatabaseId,
@@ -15,22 +14,13 @@ import {
   setAside,
 } from '@batonsql/server-common/backend'
 import { copyOpenDatabase, importFile } from './copy-database.ts'
-import {
-  isStopping,
-  retryTransient,
-  type SqldNamespaceConfig,
-  type SqldNamespaceSource,
-} from './process/admin.ts'
+import { retryTransient, type SqldNamespaceConfig, type SqldNamespaceSource } from './process/admin.ts'
 import type { InternalRequests } from './process/internal-requests.ts'
 import { isConnectionError, type Upstream, type UpstreamOptions } from './process/upstream.ts'
 import type { IdentifiedSettings } from './settings-table.ts'
 
 /** Practically unlimited; for the server, null means "unchanged". */
 const NO_SIZE_LIMIT = '1000pb'
-/** Maximum number of attempts to apply settings while the server is being restarted. */
-const CONFIGURE_ATTEMPTS = 5
-/** Delay between two attempts while the server is stopping, which takes up to 2 s. */
-const STOPPING_DELAY_MS = 1_000
 
 /** Creates, configures, copies and removes the databases of one server, which calls them namespaces, and their files. */
 export class Namespaces {
@@ -79,22 +69,31 @@ export class Namespaces {
   async create(id: DatabaseId, source: DatabaseSource, settings: DatabaseSettings): Promise<void> {
     const config = this.#buildConfig(settings)
     let isRetry = false
-    await retryTransient(async () => {
+    const createOnce = async (): Promise<void> => {
       // the server has already created the rejected database, possibly without the pending migration
       if (isRetry) await this.#upstream.withAdmin((admin) => admin.discard(id, config))
       isRetry = true
       await this.#createFrom(source, id, config)
-    })
+    }
+    for (;;) {
+      const { restartCount } = this.#upstream
+      try {
+        return await retryTransient(createOnce)
+      } catch (error) {
+        // interrupted by a restart, whatever the error
+        if (restartCount === this.#upstream.restartCount) throw error
+      }
+    }
   }
 
   async #createFrom(source: DatabaseSource, id: DatabaseId, config: SqldNamespaceConfig): Promise<void> {
     const createOnServer = (from: SqldNamespaceSource = {}): Promise<void> =>
-      this.#upstream.withAdmin((admin) => admin.create(id, config, from))
+      this.#upstream.withAdmin((admin) => admin.create(id, config, from), false)
     if (source.type === 'fork' && !this.#isRemote) {
       // the server's own fork blocks all other changes, and takes longer than their time limit for 1 GB
       await this.#createWithFile(id, (file) => this.exportTo(source.from, file), createOnServer)
     } else if (source.type === 'fork') {
-      await this.#upstream.withAdmin((admin) => admin.fork(source.from, id))
+      await this.#upstream.withAdmin((admin) => admin.fork(source.from, id), false)
       // the fork starts with the original's keys
       await this.#upstream.withAdmin((admin) => admin.configure(id, config))
     } else if (source.type === 'file') {
@@ -148,17 +147,9 @@ export class Namespaces {
   async configure(id: DatabaseId, getSettings: () => IdentifiedSettings): Promise<boolean> {
     // if the file were missing, the server would create an empty database
     if (!this.hasFile(id)) return false
-    for (let attempt = 1; ; attempt += 1) {
-      const { admin } = await this.#upstream.ensureRunning()
-      try {
-        return await admin.configureIfExists(id, this.#buildConfig(getSettings()))
-      } catch (error) {
-        // the server was stopped during the request
-        const canRetry = isConnectionError(error) || isStopping(error)
-        if (!canRetry || this.#isRemote || attempt === CONFIGURE_ATTEMPTS) throw error
-        if (isStopping(error)) await sleep(STOPPING_DELAY_MS)
-      }
-    }
+    return await this.#upstream.withAdmin((admin) =>
+      admin.configureIfExists(id, this.#buildConfig(getSettings())),
+    )
   }
 
   /** Removes a database, if it exists. No request to it may be running. */

@@ -69,9 +69,9 @@ function ignoreMissing(error: unknown): null {
   throw error
 }
 
-/** Whether the server rejects a change because it is stopping. */
+/** Whether the server rejects a call because it is stopping. */
 export const isStopping = (error: unknown): boolean =>
-  error instanceof SqldAdminError && error.message.includes('channel closed')
+  error instanceof SqldAdminError && /channel closed|Namespace store has shutdown/.test(error.message)
 
 /** Thrown if the server does not respond in time. */
 class SqldAdminTimeoutError extends Error {

@@ -8,7 +8,7 @@ import { findFreePort } from '@batonsql/server-common/base'
 import type { ServiceRequest } from '@batonsql/server-common/http'
 import type { Pool } from 'undici'
 import { createReplicationKeys, keyArguments, type ReplicationKeys } from '../replicas/replication-keys.ts'
-import type { SqldAdmin } from './admin.ts'
+import { isStopping, type SqldAdmin } from './admin.ts'
 import { connectSqld, type SqldTarget } from './connect-sqld.ts'
 import {
   discard,
@@ -71,6 +71,10 @@ export interface UpstreamRequest {
  */
 const MAX_ATTEMPTS = 100
 const RETRY_DELAY_MS = 20
+/** Maximum number of attempts of a call to the admin API that the server received, but did not complete because it stopped. */
+const MAX_ADMIN_ATTEMPTS = 5
+/** Delay before a call to the admin API is repeated while the server is stopping, which takes up to 2 s. */
+const STOPPING_DELAY_MS = 1_000
 /** Maximum number of restarts for one request. */
 const MAX_RESTARTS = 10
 /** Error codes of connections that were closed because the server exited. */
@@ -98,6 +102,7 @@ export class Upstream {
   /** The server, if it was started here. */
   #localProcess: SqldChild | null = null
   #restarting: Promise<unknown> | null = null
+  #restartCount = 0
   #isClosed = false
   #isExitReported = false
   #servesReplicas: boolean
@@ -228,6 +233,7 @@ export class Upstream {
   async restart(): Promise<void> {
     const localProcess = this.#localProcess
     if (localProcess === null) return
+    this.#restartCount += 1
     await this.#restart(() => localProcess.kill())
   }
 
@@ -273,16 +279,30 @@ export class Upstream {
     return this.#options.remote === undefined && !this.#isClosed
   }
 
-  /** Calls the admin API. Retries if the server has just exited, because nothing was sent. */
-  async withAdmin<T>(call: (admin: SqldAdmin) => Promise<T>): Promise<T> {
+  /** How often the server was restarted although it was running. */
+  get restartCount(): number {
+    return this.#restartCount
+  }
+
+  /**
+   * Calls the admin API. Retries if the server has just exited, because nothing was sent, or stopped during the call.
+   * @param isRepeatable whether the call may be repeated if the server has received it
+   */
+  async withAdmin<T>(call: (admin: SqldAdmin) => Promise<T>, isRepeatable = true): Promise<T> {
     for (let attempt = 1; ; attempt += 1) {
       const { admin } = await this.ensureRunning()
       try {
         return await call(admin)
       } catch (error) {
-        if (!this.#isManaged || !isRefused(error) || attempt >= MAX_ATTEMPTS) throw error
+        const isInterrupted = isConnectionError(error) || isStopping(error)
+        const maxAttempts = isRefused(error)
+          ? MAX_ATTEMPTS
+          : isRepeatable && isInterrupted
+            ? MAX_ADMIN_ATTEMPTS
+            : 1
+        if (!this.#isManaged || attempt >= maxAttempts) throw error
+        await sleep(isStopping(error) ? STOPPING_DELAY_MS : RETRY_DELAY_MS)
       }
-      await sleep(RETRY_DELAY_MS)
     }
   }
 
