@@ -194,16 +194,15 @@ export class Namespaces {
   }
 
   #buildConfig(settings: IdentifiedSettings): SqldNamespaceConfig {
-    const { sizeLimitBytes, allowAttach, blockReads, blockWrites, blockReason, url } = settings
+    const { sizeLimitBytes, allowAttach, blockReads, blockWrites, blockReason, changeId } = settings
     return {
       jwt_key: this.#getKeys(settings),
       max_db_size: sizeLimitBytes === null ? NO_SIZE_LIMIT : String(sizeLimitBytes),
       allow_attach: allowAttach,
       block_reads: blockReads,
       block_writes: blockWrites,
-      block_reason: blockReason ?? undefined,
-      // the owner of a remote server may use heartbeats; it has no replicas here
-      heartbeat_url: this.#isRemote ? undefined : url,
+      // without a block, it is not shown to clients, and tells which settings a replica has received
+      block_reason: blockReads || blockWrites || this.#isRemote ? (blockReason ?? undefined) : changeId,
     }
   }
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { type DatabaseId, type DatabaseSettings, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 
-/** Settings with a URL that is new for each change, by which a replica is known to have received them. */
+/** Settings with an id of the change that made them. */
 export interface IdentifiedSettings extends DatabaseSettings {
-  readonly url?: string
+  readonly changeId?: string
 }
 
 /** The settings of the databases of one server, which may not have applied the latest ones yet. */
@@ -17,7 +17,7 @@ export class SettingsTable {
   }
 
   set(id: DatabaseId, settings: DatabaseSettings): void {
-    this.#settings.set(id, { ...settings, url: `baton:settings/${randomUUID()}` })
+    this.#settings.set(id, { ...settings, changeId: randomUUID() })
     if (settings.allowAttach && !settings.blockReads) this.#attachable.add(id)
     else this.#attachable.delete(id)
   }

@@ -41,8 +41,6 @@ export interface SqldNamespaceConfig {
   readonly block_reads: boolean
   readonly block_writes: boolean
   readonly block_reason?: string | undefined
-  /** Not used as a URL: the server sends heartbeats only if it is started with `--heartbeat-url`. Replicas receive it. */
-  readonly heartbeat_url?: string | undefined
 }
 
 export interface SqldNamespaceSource {

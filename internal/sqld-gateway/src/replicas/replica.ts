@@ -76,8 +76,8 @@ export class Replica implements AsyncDisposable {
     if (!this.#unblockedIds.has(id)) return false
     const { admin } = await this.upstream.ensureRunning()
     const config = await admin.readConfig(id)
-    // a database that it has not loaded yet is loaded with the latest settings
-    if (config !== null && config.heartbeat_url !== getSettings().url) return true
+    // a database that it has not loaded yet is loaded with the latest settings; while writes are blocked, these have no mark
+    if (config !== null && config.block_reason !== getSettings().changeId) return true
     this.#unblockedIds.delete(id)
     return false
   }
