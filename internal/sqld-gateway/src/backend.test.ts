@@ -100,6 +100,24 @@ describe.skipIf(!hasSqld)('on a server', () => {
     },
   )
 
+  test('a database can be removed while a replica of it is being removed', async () => {
+    const { backend, send } = createBackend({ servesReplicas: true })
+    await backend.start()
+    const id = newDatabaseId()
+    await backend.create(id, { type: 'empty' }, ATTACHABLE)
+    await backend.applySettings(id, ATTACHABLE)
+    await send(id, ['SELECT 1'], { location: 'fra' })
+    const { remove } = SqldAdmin.prototype
+    const removals = vi.spyOn(SqldAdmin.prototype, 'remove').mockImplementation(async function (this: SqldAdmin, ...args) {
+      if (removals.mock.calls.length === 1) return await remove.apply(this, args)
+      await backend.changeReplicas(() => [])
+      throw new Error('Namespace store has shutdown')
+    })
+    onTestFinished(() => removals.mockRestore())
+    await backend.remove(id)
+    expect(removals).toHaveBeenCalledTimes(2)
+  })
+
   test('a database whose settings are unknown cannot be attached', async () => {
     const [own, other, directory, controlKey] = [
       newDatabaseId(),

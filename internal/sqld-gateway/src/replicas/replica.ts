@@ -28,6 +28,7 @@ export class Replica implements AsyncDisposable {
   readonly #proxy: GrpcProxy
   /** Databases that the server may still block or block later, because it receives settings with a delay. */
   readonly #unblockedIds = new Set<DatabaseId>()
+  #isClosed = false
 
   private constructor(upstream: Upstream, proxy: GrpcProxy, writes: WriteService) {
     this.upstream = upstream
@@ -86,10 +87,16 @@ export class Replica implements AsyncDisposable {
   async remove(id: DatabaseId): Promise<void> {
     this.#unblockedIds.delete(id)
     // a stopped replica loses all data at its next start
-    if (this.upstream.isRunning) await this.upstream.withAdmin((admin) => admin.remove(id))
+    if (!this.upstream.isRunning) return
+    await this.upstream
+      .withAdmin((admin) => admin.remove(id))
+      .catch((error: unknown) => {
+        if (!this.#isClosed) throw error
+      })
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true
     await this.upstream.close()
     await this.#proxy[Symbol.asyncDispose]()
   }
