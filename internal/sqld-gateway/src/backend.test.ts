@@ -108,7 +108,10 @@ describe.skipIf(!hasSqld)('on a server', () => {
     await backend.applySettings(id, ATTACHABLE)
     await send(id, ['SELECT 1'], { location: 'fra' })
     const { remove } = SqldAdmin.prototype
-    const removals = vi.spyOn(SqldAdmin.prototype, 'remove').mockImplementation(async function (this: SqldAdmin, ...args) {
+    const removals = vi.spyOn(SqldAdmin.prototype, 'remove').mockImplementation(async function (
+      this: SqldAdmin,
+      ...args
+    ) {
       if (removals.mock.calls.length === 1) return await remove.apply(this, args)
       await backend.changeReplicas(() => [])
       throw new Error('Namespace store has shutdown')
