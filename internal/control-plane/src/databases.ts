@@ -118,6 +118,9 @@ export class Databases {
     } catch (error) {
       // a failed removal is retried; the caller receives the error of the creation
       await this.remove(row).catch(() => {})
+      const copied = from && registry.databases.get(from.id)
+      if (from !== undefined && (copied === undefined || !isServed(copied)))
+        throw new ApiError(409, `database ${from.name} was removed while it was being copied`)
       throw error instanceof BackendError ? new ApiError(400, error.message) : error
     }
     const createdRow = registry.databases.get(row.id)
