@@ -8,8 +8,8 @@ const SOURCE = '--conditions=@batonsql/source'
 export const LONG_TESTS = {
   /**
    * The fault tests on every server: thousands of transactions, tens of thousands of writes, ten thousand writes followed by a read
-   * through replicas, ten thousand histories of list appends, two thousand calls to the platform API while its server is killed, and
-   * a hundred migrations of shared schemas.
+   * through replicas, ten thousand histories of list appends, two thousand calls to the platform API while its server is killed, five
+   * thousand concurrent ones, and a hundred migrations of shared schemas.
    */
   faults: {
     env: {
@@ -21,13 +21,14 @@ export const LONG_TESTS = {
       FAULT_APPENDS: '10000',
       FAULT_PLATFORM_CALLS: '2000',
       CRASH_ROUNDS: '100',
+      GENERATED_CHANGES: '800',
       FAULT_TIMEOUT_MS: '7200000',
     },
     args: [
       ...VITEST,
       '--no-file-parallelism',
       ...['faults', 'histories', 'ended-transactions'].map((name) => `test/client/${name}.test.ts`),
-      'test/platform/crash.test.ts',
+      ...['crash', 'generated-changes'].map((name) => `test/platform/${name}.test.ts`),
       'test/server/schema-crash.test.ts',
       'test/server/cluster',
     ],
