@@ -30,7 +30,7 @@ async function startPrimary(onCall: (stream: http2.ServerHttp2Stream, path: stri
   await once(primary, 'listening')
   const { port } = primary.address() as AddressInfo
   const conditions = new ReplicaConditions()
-  return { ...(await startProxy(async () => port, conditions)), conditions, cut, sockets }
+  return { ...(await startProxy(async () => port, conditions)), port, conditions, cut, sockets }
 }
 
 async function startProxy(primaryPort: () => Promise<number>, conditions = new ReplicaConditions()) {
@@ -115,6 +115,30 @@ test.each([
   if (end === 'closes the connection') cut()
   else calls[0]?.close(http2.constants.NGHTTP2_CANCEL)
   await expect(text(stream)).rejects.toThrow('NGHTTP2_INTERNAL_ERROR')
+})
+
+test('a call that was canceled before the primary was started is not sent to it', async () => {
+  const calls: string[] = []
+  const { port } = await startPrimary((stream, path) => {
+    calls.push(path)
+    sendResponse(stream, '')
+  })
+  const started = Promise.withResolvers<number>()
+  const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const received = [first, second]
+  const { call: callEarly } = await startProxy(() => {
+    received.shift()?.resolve()
+    return started.promise
+  })
+  const canceled = callEarly(LOG)
+  await first.promise
+  canceled.close(http2.constants.NGHTTP2_CANCEL)
+  const stream = callEarly(EXEC)
+  // the proxy receives the cancellation first
+  await second.promise
+  started.resolve(port)
+  expect(await text(stream)).toBe('')
+  expect(calls).toEqual([EXEC])
 })
 
 test('a call fails at once if the primary cannot be started', async () => {

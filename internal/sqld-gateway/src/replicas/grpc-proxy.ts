@@ -76,6 +76,8 @@ export class GrpcProxy implements AsyncDisposable {
     from.on('error', () => {})
     try {
       const session = await this.#connect()
+      // its `close` would not be emitted again
+      if (from.destroyed) return
       const to = session.request({ ...forwardedHeaders(headers), te: 'trailers' }, { endStream: false })
       to.on('error', () => fail(from))
       to.once('close', () => {
