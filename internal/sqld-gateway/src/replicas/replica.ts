@@ -74,10 +74,10 @@ export class Replica implements AsyncDisposable {
   /** Whether the server may block reads that are allowed again, because it has not received the latest settings. */
   async mayBlock(id: DatabaseId, getSettings: () => IdentifiedSettings): Promise<boolean> {
     if (!this.#unblockedIds.has(id)) return false
-    const { admin } = await this.upstream.ensureRunning()
-    const config = await admin.readConfig(id)
-    // a database that it has not loaded yet is loaded with the latest settings
-    if (config !== null && config.heartbeat_url !== getSettings().url) return true
+    const config = await this.upstream.withAdmin((admin) => admin.readConfig(id))
+    // a database that it has not loaded yet is loaded with the settings of the primary, which may not be the latest ones yet
+    if (config === null) return false
+    if (config.heartbeat_url !== getSettings().url) return true
     this.#unblockedIds.delete(id)
     return false
   }
