@@ -83,6 +83,15 @@ test('an aborted signal ends a change stream with an error', async () => {
   await rejection
 })
 
+test('a change stream whose signal was aborted before the request leaves nothing behind', async () => {
+  await using handler = createHandler()
+  await query('http://localhost', 'CREATE TABLE t(a)', { fetch: handler.fetch })
+  const response = await handler.fetch('http://localhost/beta/listen?table=t', {
+    signal: AbortSignal.abort(),
+  })
+  await expect(response.text()).rejects.toThrow('Premature close')
+})
+
 test('an aborted signal ends a change stream even after garbage collection', async () => {
   setFlagsFromString('--expose-gc')
   const collectGarbage = runInNewContext('gc') as () => void

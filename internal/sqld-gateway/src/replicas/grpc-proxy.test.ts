@@ -4,6 +4,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { ReplicaConditions } from '@batonsql/server-common/backend'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { failAccepting } from '../../../../test/support/fail-accepting.ts'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { GrpcProxy } from './grpc-proxy.ts'
 import { createReplicationKeys, PRIMARY_NAME } from './replication-keys.ts'
@@ -62,6 +63,18 @@ test('closes although a client is in the middle of its TLS handshake', async () 
   await once(session, 'connect')
   await proxy[Symbol.asyncDispose]()
   await closed
+})
+
+test('connections that cannot be accepted do not end the process', async () => {
+  const proxy = await GrpcProxy.start({
+    primaryPort: async () => 0,
+    keys,
+    conditions: new ReplicaConditions(),
+    location: 'fra',
+  })
+  onTestFinished(() => proxy[Symbol.asyncDispose]())
+  failAccepting()
+  await once(connect(Number(new URL(proxy.url).port), '127.0.0.1'), 'connect')
 })
 
 test('forwards the request, the response and the status', async () => {

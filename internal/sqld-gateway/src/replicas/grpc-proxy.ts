@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import http2 from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
 import type { ReplicaConditions } from '@batonsql/server-common/backend'
@@ -53,10 +54,9 @@ export class GrpcProxy implements AsyncDisposable {
 
   static async start(options: GrpcProxyOptions): Promise<GrpcProxy> {
     const proxy = new GrpcProxy(options)
-    await new Promise<void>((resolve, reject) => {
-      proxy.#server.once('error', reject)
-      proxy.#server.listen(0, '127.0.0.1', resolve)
-    })
+    await once(proxy.#server.listen(0, '127.0.0.1'), 'listening')
+    // the replica connects again if a connection cannot be accepted, for example because too many files are open
+    proxy.#server.on('error', () => {})
     proxy.#server.unref()
     return proxy
   }
