@@ -77,7 +77,7 @@ export class GrpcProxy implements AsyncDisposable {
     try {
       const session = await this.#connect()
       // its `close` would not be emitted again
-      if (from.destroyed) return
+      if (from.closed) return
       const to = session.request({ ...forwardedHeaders(headers), te: 'trailers' }, { endStream: false })
       to.on('error', () => fail(from))
       to.once('close', () => {
@@ -131,7 +131,7 @@ function respond(
   to: http2.ClientHttp2Stream,
   { response, isHeadersOnly, delay }: ProxiedResponse,
 ): void {
-  if (from.destroyed) return
+  if (from.closed) return
   const status = response[':status'] ?? 200
   from.respond(
     { ':status': status, ...forwardedHeaders(response) },
@@ -155,7 +155,8 @@ function respond(
 
 /** Rejects a call, or resets it if its response has begun. */
 function fail(stream: http2.ServerHttp2Stream): void {
-  if (stream.destroyed) return
+  // after a reset without an error, a stream with unread data is closed, but not destroyed
+  if (stream.closed) return
   if (stream.headersSent) return stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR)
   const headers = { ':status': 200, 'content-type': 'application/grpc', 'grpc-status': INTERNAL }
   stream.respond({ ...headers, 'grpc-message': 'the primary is not running' }, { endStream: true })
