@@ -85,10 +85,9 @@ export async function readPage(
 ): Promise<TablePage> {
   const names = await listColumns(database, table.name)
   const columns = names.map(quote)
-  // `length` and `substr` of a text stop at U+0000; a character has at most 4 bytes
+  // `length` and `substr` of a text stop at U+0000; a character has at most 4 bytes; numbers are shorter
   const isLong = (column: string): string =>
-    `typeof(${column}) in ('text', 'blob')
-      and (octet_length(${column}) > ${4 * MAX_LIST_LENGTH} or length(${column}) > ${MAX_LIST_LENGTH})`
+    `octet_length(${column}) > ${4 * MAX_LIST_LENGTH} or length(${column}) > ${MAX_LIST_LENGTH}`
   const list = [
     ...columns.map(
       (column) =>
