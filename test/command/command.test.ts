@@ -236,8 +236,8 @@ test.each([
     /^$/,
     /^baton: "BAD" is not a valid data/,
   ],
-  [['dev', '--port', '0', '--host', ''], 2, /^$/, /host must be a string that is not empty, not ''/],
-  [['dev', '--port', '0', '--data', ''], 2, /^$/, /dataDirectory must be a string that is not empty, not ''/],
+  [['dev', '--port', '0', '--host', ''], 2, /^$/, /--host is empty/],
+  [['dev', '--port', '0', '--data', ''], 2, /^$/, /--data is empty/],
   [
     ['databases', 'create', 'x', '--data', '/missing'],
     1,
@@ -262,7 +262,20 @@ test.each([
     /^$/,
     /the tokens could not be written to \/dev\/null\/x/,
   ],
-  [['dev', '--port', '0', '--domain', 'x=nope'], 1, /^$/, /--domain x=nope: database "nope" does not exist/],
+  [['dev', '--port', '0', '--auth', '--token-file', ''], 2, /^$/, /\n\nbaton dev: --token-file is empty\n$/],
+  [['dump', '-o', ''], 2, /^$/, /\n\nbaton dump: --output is empty\n$/],
+  [
+    ['migrate', 'default', '--allow-loss', '', '--', 'true'],
+    2,
+    /^$/,
+    /\n\nbaton migrate: --allow-loss is empty\n$/,
+  ],
+  [
+    ['dev', '--port', '0', '--domain', 'x=nope'],
+    2,
+    /^$/,
+    /^baton: --domain x=nope: database "nope" does not exist/,
+  ],
   [['dev', '--backend', 'sqld', '--dialect', 'cloud'], 2, /^$/, /--dialect requires --backend embedded/],
   [['database-tokens', '--help'], 0, /^baton database-tokens create DATABASE/, /^$/],
   [

@@ -1,5 +1,6 @@
 // A tenant's program on another machine, which has only the host names and the certificate of the proxy.
 import dns from 'node:dns'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient, listen, readRows } from '@batonsql/core'
 import { createPlatformClient, databaseUrl } from '@batonsql/platform'
 
@@ -37,12 +38,14 @@ const query =
   'WITH RECURSIVE n (a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n WHERE a < 5000) SELECT a FROM n'
 for await (const _ of readRows(db, query)) rowCount += 1
 
-// the first row of a response that never ends
-let firstOfEndless = 0
-const endless = 'WITH RECURSIVE n (a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n) SELECT a FROM n'
+// the first 20 MB of a response that never ends, which is not read for longer than `send_timeout` of nginx, as the test sets it
+let lastOfEndless = 0
+const endless =
+  'WITH RECURSIVE n (a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n) SELECT a, hex(zeroblob(1000)) FROM n'
 for await (const { a } of readRows(db, endless)) {
-  firstOfEndless = Number(a)
-  break
+  lastOfEndless = Number(a)
+  if (lastOfEndless === 1) await sleep(4_000)
+  if (lastOfEndless === 10_000) break
 }
 
 // a large request
@@ -96,7 +99,7 @@ console.log(
     url,
     committed,
     streamed: rowCount,
-    firstOfEndless,
+    lastOfEndless,
     largeBody,
     byPath,
     inserts: insertCount,

@@ -125,7 +125,7 @@ async function startNginx(options: ProxyOptions): Promise<void> {
     join(folder, 'nginx.conf'),
     `daemon off; master_process off; pid ${folder}/pid; error_log stderr;
 events {}
-http { access_log off; ${temporary.join(' ')} include ${folder}/baton.conf; }
+http { access_log off; send_timeout 1s; ${temporary.join(' ')} include ${folder}/baton.conf; }
 `,
   )
   await startProgram(
@@ -194,7 +194,7 @@ test.for(PROXIES)(
       url: `https://app-local.${DOMAIN}:${port}`,
       committed: [1, 2],
       streamed: 5_000,
-      firstOfEndless: 1,
+      lastOfEndless: 10_000,
       largeBody: 2_000_000,
       byPath: [1, 2],
       inserts: 1,

@@ -149,6 +149,11 @@ describe.skipIf(browserPath === null)(
           )
         await query(server.url, 'create table file (name text, body blob)')
         await query(server.url, "insert into file values ('first', zeroblob(1000000)), ('second', x'01')")
+        // the functions of SQLite stop at the U+0000
+        await query(
+          server.url,
+          "create table early as select 'a' || char(0) || printf('%.*c', 900, 'b') as end",
+        )
         await using inspectorPage = await openDataTab(server)
         const { page, problems } = inspectorPage
         for (const [row, letter] of ['z', 'y'].entries()) {
@@ -168,6 +173,10 @@ describe.skipIf(browserPath === null)(
         expect((await page.locator('#cell pre').textContent())?.replaceAll(/\s/g, '')).toBe(
           '00'.repeat(64 * 1_024),
         )
+        await chooseTable(page, 'early')
+        expect(await readCells(page)).toEqual(['a…'])
+        await page.locator('.grid tbody button').click()
+        await page.getByText('902 characters').waitFor()
         expect(problems).toEqual([])
       },
     )

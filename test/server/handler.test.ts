@@ -5,6 +5,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { createHandler } from '@batonsql/local-server'
 import { expect, test } from 'vitest'
+import { ENDLESS_READ } from '../support/fixtures.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { close, execute, pipeline, query } from './wire.ts'
 
@@ -83,6 +84,15 @@ test('an aborted signal ends a change stream with an error', async () => {
   await rejection
 })
 
+test('a change stream whose signal was aborted before the request leaves nothing behind', async () => {
+  await using handler = createHandler()
+  await query('http://localhost', 'CREATE TABLE t(a)', { fetch: handler.fetch })
+  const response = await handler.fetch('http://localhost/beta/listen?table=t', {
+    signal: AbortSignal.abort(),
+  })
+  await expect(response.text()).rejects.toThrow('Premature close')
+})
+
 test('an aborted signal ends a change stream even after garbage collection', async () => {
   setFlagsFromString('--expose-gc')
   const collectGarbage = runInNewContext('gc') as () => void
@@ -101,6 +111,21 @@ test('an aborted signal ends a change stream even after garbage collection', asy
   controller.abort()
   await handler.close()
   await rejection
+})
+
+test('closing aborts requests in flight, and does not report that the engine could not be started', async () => {
+  const handler = createHandler()
+  const call = pipeline('http://localhost', [execute(ENDLESS_READ)], { fetch: handler.fetch })
+  await handler.close()
+  expect((await call).status).toBe(502)
+  await expect(handler.fetch('http://localhost/version')).rejects.toThrow('the handler is closed')
+
+  const path = join(createTemporaryDirectory(), 'data')
+  writeFileSync(path, '')
+  const failing = createHandler({ dataDirectory: path })
+  const start = expect(failing.fetch('http://localhost/version')).rejects.toThrow(path)
+  await failing.close()
+  await start
 })
 
 test('a call after a failed start starts the engine again', async () => {

@@ -1,3 +1,5 @@
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { newKeyPair, signToken } from '@batonsql/server-common/auth'
 import {
@@ -12,6 +14,7 @@ import { hasSqld } from '../../../test/support/has-sqld.ts'
 import { createTemporaryDirectory } from '../../../test/support/temporary-directory.ts'
 import { SqldBackend, type SqldBackendOptions } from './backend.ts'
 import { SqldAdmin } from './process/admin.ts'
+import { findSqld } from './process/binary.ts'
 
 const KEYS = newKeyPair()
 const ATTACHABLE = { ...DEFAULT_SETTINGS, keys: [KEYS.publicPem], allowAttach: true }
@@ -159,5 +162,52 @@ describe.skipIf(!hasSqld)('on a server', () => {
     const removal = backend.remove(removed)
     expect(await send(own, statements, { claims })).not.toContain('"value":"0"')
     await removal
+  })
+  test('a replica that has not loaded an unblocked database serves it only when it has the latest settings', async () => {
+    const conditions = new ReplicaConditions()
+    const { backend, send } = createBackend({ servesReplicas: true, conditions })
+    await backend.start()
+    const id = newDatabaseId()
+    await backend.create(id, { type: 'empty' }, ATTACHABLE)
+    await send(id, ['CREATE TABLE t (a)'])
+    const count = () => send(id, ['SELECT count(*) FROM t'], { location: 'fra' })
+    await expect.poll(count).toContain('"value":"0"')
+    conditions.change('fra', { lagMs: 2 ** 30 })
+    await send(id, ['INSERT INTO t VALUES (1)'])
+    expect(await count()).toContain('"value":"0"')
+    await backend.applySettings(id, { ...ATTACHABLE, blockReads: true })
+    await backend.applySettings(id, ATTACHABLE)
+    // asked before the replica has loaded the database with the settings that it had at that time
+    vi.spyOn(SqldAdmin.prototype, 'readConfig').mockResolvedValueOnce(null)
+    expect(await count()).toContain('"value":"0"')
+    expect(await count()).toContain('"value":"1"')
+  })
+
+  test('access is revoked, and settings are applied, while a replica is starting', async () => {
+    const folder = createTemporaryDirectory()
+    const getPath = (name: string): string => join(folder, name)
+    const sqldPath = getPath('sqld')
+    writeFileSync(
+      sqldPath,
+      `#!/bin/sh
+      case "$*" in
+        *replicas/fra*) : > ${getPath('begun')}; until [ -e ${getPath('may-start')} ]; do sleep 0.05; done;;
+      esac
+      exec ${await findSqld()} "$@"`,
+      { mode: 0o700 },
+    )
+    const { backend, send } = createBackend({ servesReplicas: true, sqldPath })
+    await backend.start()
+    const [id, other] = [newDatabaseId(), newDatabaseId()]
+    for (const created of [id, other]) await backend.create(created, { type: 'empty' }, ATTACHABLE)
+    const request = send(other, ['SELECT 1'], { location: 'fra' })
+    await expect.poll(() => existsSync(getPath('begun'))).toBe(true)
+    await backend.applySettings(id, { ...ATTACHABLE, blockReads: true })
+    await backend.applySettings(id, ATTACHABLE)
+    await backend.revokeAccess(id, 'all')
+    await backend.remove(id)
+    writeFileSync(getPath('may-start'), '')
+    // it would have failed if these calls had waited for it
+    expect(await request).toMatch(/^200 /)
   })
 })

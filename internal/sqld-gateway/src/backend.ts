@@ -140,8 +140,7 @@ export class SqldBackend implements DatabaseBackend {
   async applySettings(id: DatabaseId, settings: DatabaseSettings): Promise<boolean> {
     const wasBlocked = this.#settings.get(id).blockReads
     this.#storeSettings(id, settings)
-    if (wasBlocked && !settings.blockReads)
-      for (const replica of await this.#replicas.listStarted()) replica.onUnblock(id)
+    if (wasBlocked && !settings.blockReads) this.#replicas.onUnblock(id)
     const exists = await this.#namespaces.configure(id, () => this.#settings.get(id))
     if (!this.#settings.isAttachable(id)) await this.#running.abortAttaching(id)
     return exists
@@ -154,16 +153,20 @@ export class SqldBackend implements DatabaseBackend {
     this.#settings.delete(id)
     await this.#running.abortAttaching(id)
     // open streams would occupy slots of the process until they expire
-    const streams = [this.#streams, ...(await this.#replicas.listStarted()).map((replica) => replica.streams)]
-    await Promise.all(streams.map((requests) => requests.closeStreams(id, 'all')))
+    await Promise.all(this.#allStreams.map((requests) => requests.closeStreams(id, 'all')))
     this.#usage.forget(id)
     this.#writes.remove(id)
     await this.#namespaces.remove(id)
-    for (const replica of await this.#replicas.listStarted()) await replica.remove(id)
+    for (const replica of this.#replicas.started) await replica.remove(id)
+  }
+
+  /** The streams of the server and of its replicas. A replica that is still starting has none. */
+  get #allStreams(): readonly StreamRequests[] {
+    return [this.#streams, ...this.#replicas.started.map(({ streams }) => streams)]
   }
 
   async revokeAccess(id: DatabaseId, access: RevokedAccess): Promise<void> {
-    const streams = [this.#streams, ...(await this.#replicas.listStarted()).map((replica) => replica.streams)]
+    const streams = this.#allStreams
     const closed = Promise.all(streams.map((requests) => requests.closeStreams(id, access)))
     const remaining = await this.#running.revoke(id, access)
     for (const request of remaining) request.onForcedAbort()
@@ -190,10 +193,8 @@ export class SqldBackend implements DatabaseBackend {
 
   async #restartAll(): Promise<void> {
     // a replica would forward unfinished requests to the primary again
-    const replicas = await this.#replicas.listStarted()
-    await Promise.all(
-      [this.#upstream, ...replicas.map(({ upstream }) => upstream)].map((server) => server.restart()),
-    )
+    const servers = [this.#upstream, ...this.#replicas.started.map(({ upstream }) => upstream)]
+    await Promise.all(servers.map((server) => server.restart()))
   }
 
   /**
@@ -321,13 +322,13 @@ export class SqldBackend implements DatabaseBackend {
 
   async abandon(): Promise<void> {
     this.#writes.close()
-    const replicas = await this.#replicas.listStarted()
+    const replicas = await this.#replicas.waitUntilStarted()
     await Promise.all([...replicas.map(({ upstream }) => upstream.abandon()), this.#upstream.abandon()])
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#writes.close()
-    const replicas = await this.#replicas.listStarted()
+    const replicas = await this.#replicas.waitUntilStarted()
     await Promise.all([...replicas.map((replica) => replica[Symbol.asyncDispose]()), this.#upstream.close()])
   }
 

@@ -1,38 +1,46 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { newKeyPair } from '@batonsql/server-common/auth'
-import { newDatabaseId, type RevokedAccess, RunningRequests } from '@batonsql/server-common/backend'
+import {
+  newDatabaseId,
+  type RemoteSqldOptions,
+  type RevokedAccess,
+  RunningRequests,
+} from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test } from 'vitest'
 import { createTemporaryDirectory } from '../../../test/support/temporary-directory.ts'
 import { InternalRequests } from './process/internal-requests.ts'
 import { Upstream } from './process/upstream.ts'
 import { StreamRequests } from './stream-requests.ts'
+import { StreamWriteState } from './writes/write-gate.ts'
 import { WriteService } from './writes/write-service.ts'
 
-test.each<RevokedAccess>(['writes', 'all'])(
-  'a write is not sent if its access was revoked (%s) before it entered',
-  async (access) => {
-    const options = {
-      directory: createTemporaryDirectory(),
-      isOpen: true,
-      controlKey: newKeyPair(),
-      sqldPath: undefined,
-      remote: undefined,
-    }
-    // not started: a request that is sent rejects
-    const upstream = new Upstream(options, { onStart: () => {}, filterAttachable: () => [] })
-    const internal = new InternalRequests(upstream)
-    const [waiting, mayEnter] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-    const writes = new WriteService(upstream, internal, {
-      getFile: null,
-      beforeWrite: async () => {
-        waiting.resolve()
-        await mayEnter.promise
-      },
-      onNotice: () => {},
-      stallTimes: undefined,
-    })
-    onTestFinished(() => writes.close())
-    const [id, requests, controller] = [newDatabaseId(), new RunningRequests(), new AbortController()]
+/** Creates stream requests for a server; `insert` sends it a write. */
+function createStreams(remote?: RemoteSqldOptions, beforeWrite = async (): Promise<void> => {}) {
+  const options = {
+    directory: createTemporaryDirectory(),
+    isOpen: true,
+    controlKey: newKeyPair(),
+    sqldPath: undefined,
+    remote,
+  }
+  const upstream = new Upstream(options, { onStart: () => {}, filterAttachable: () => [] })
+  const internal = new InternalRequests(upstream)
+  const writes = new WriteService(upstream, internal, {
+    getFile: null,
+    beforeWrite,
+    onNotice: () => {},
+    stallTimes: undefined,
+  })
+  onTestFinished(async () => {
+    writes.close()
+    await upstream.close()
+  })
+  const streams = new StreamRequests(upstream, internal, writes)
+  const [id, requests, controller] = [newDatabaseId(), new RunningRequests(), new AbortController()]
+  const insert = () => {
     const running = requests.begin(id, controller)
     const body = JSON.stringify({
       requests: [{ type: 'execute', stmt: { sql: 'INSERT INTO t VALUES (1)' } }],
@@ -54,8 +62,21 @@ test.each<RevokedAccess>(['writes', 'all'])(
       migrationRejection: null,
       resolveName: () => undefined,
     }
-    const streams = new StreamRequests(upstream, internal, writes)
-    const response = streams.handle(id, { request, running }, () => rules).finally(() => running.release())
+    return streams.handle(id, { request, running }, () => rules).finally(() => running.release())
+  }
+  return { id, upstream, writes, streams, requests, insert }
+}
+
+test.each<RevokedAccess>(['writes', 'all'])(
+  'a write is not sent if its access was revoked (%s) before it entered',
+  async (access) => {
+    const [waiting, mayEnter] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    // not started: a request that is sent rejects
+    const { id, requests, insert } = createStreams(undefined, async () => {
+      waiting.resolve()
+      await mayEnter.promise
+    })
+    const response = insert()
     await waiting.promise
     const revocation = requests.revoke(id, access)
     mayEnter.resolve()
@@ -63,3 +84,40 @@ test.each<RevokedAccess>(['writes', 'all'])(
     expect(await revocation).toEqual([])
   },
 )
+
+/** Starts a server that identifies itself as libsql-server and responds to no pipeline. */
+async function startSilentServer(): Promise<{ readonly server: Server; readonly url: string }> {
+  const server = createServer((request, response) => {
+    if (request.method === 'GET') response.end(request.url === '/version' ? 'sqld 1' : 'sqld admin API')
+  })
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+}
+
+test.each([
+  ['the connection is closed', false],
+  ['it is aborted', true],
+])('if %s, whether the server may still execute a write is %s', async (_, isAbandoned) => {
+  const { server, url } = await startSilentServer()
+  const { id, upstream, writes, streams, requests, insert } = createStreams({
+    url,
+    adminUrl: url,
+    adminKey: 'key',
+  })
+  await upstream.start()
+  const received = once(server, 'request')
+  const response = insert()
+  const [{ socket }] = await Promise.race([received, response.then(() => expect.fail('it has a response'))])
+  if (isAbandoned) requests.abort(id)
+  else socket.destroy()
+  await expect(response).rejects.toMatchObject(
+    isAbandoned ? { name: 'AbortError' } : { code: 'UND_ERR_SOCKET' },
+  )
+  expect(streams.isAbandoned(id)).toBe(isAbandoned)
+  // its stream no longer counts as a writer that waits for a response
+  expect(writes.isContended(id, new StreamWriteState())).toBe(false)
+})

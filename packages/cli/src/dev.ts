@@ -44,8 +44,7 @@ async function serve(values: DevValues, { output, stderr, signal }: CommandConte
       ...Object.fromEntries(copies),
     },
   }).catch((error: unknown) => {
-    // the server throws TypeErrors for invalid options
-    throw error instanceof TypeError ? toUsageError(error, files) : error
+    throw toUsageError(error, files)
   })
   let control: AsyncDisposable | null = null
   try {
@@ -97,11 +96,16 @@ function nameFiles(files: readonly string[]): ReadonlyMap<string, string> {
   return filesByName
 }
 
+/** Matches the TypeErrors of the server that are about an option, which they name. Others are programming errors. */
+const OPTION_ERROR =
+  /^(?:startLocalServer: |(?:platform|domains|allowOrigins)[:. ]|sqld\.|".*" is not a valid database name)/
+
 /**
- * Returns the usage error for an invalid option of the server. An error about the name of a database names its file, because the user
- * has written only that.
+ * Returns the usage error for an invalid option of the server; any other error as it is. An error about the name of a database names
+ * its file, because the user has written only that.
  */
-function toUsageError(error: TypeError, files: ReadonlyMap<string, string>): UsageError {
+export function toUsageError(error: unknown, files: ReadonlyMap<string, string>): unknown {
+  if (!(error instanceof TypeError && OPTION_ERROR.test(error.message))) return error
   const message = error.message.replace(/^startLocalServer: /, '')
   const name = /^"(.*?)" is not a valid database name/.exec(message)?.[1]
   const file = name === undefined ? undefined : files.get(name)
@@ -127,13 +131,13 @@ async function openControl(server: LocalServer): Promise<AsyncDisposable | null>
   }
 }
 
-/** Checks the domains. @throws Error for one without a database, unless the platform API can still create that database */
+/** Checks the domains. @throws UsageError for one without a database, unless the platform API can still create that database */
 function checkDomains(server: LocalServer, { domains = {} }: LocalServerOptions): void {
   if (server.platform !== null) return
   for (const [host, name] of Object.entries(domains)) {
     if (!server.databaseNames.includes(name))
-      throw new Error(
-        `--domain ${host}=${name}: database "${name}" does not exist; create it with --database ${name}`,
+      throw new UsageError(
+        `baton: --domain ${host}=${name}: database "${name}" does not exist; create it with --database ${name}`,
       )
   }
 }

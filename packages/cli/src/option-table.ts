@@ -8,6 +8,8 @@ export interface OptionSpec {
   /** Placeholder of the value in the help: `FILE`, `N`. */
   readonly value?: string
   readonly choices?: readonly string[]
+  /** Whether an empty value has a meaning. In a script, it is usually a variable that is not set. @default false */
+  readonly mayBeEmpty?: true
   readonly help: string
 }
 
@@ -100,10 +102,13 @@ export const SERVE_OPTIONS = {
 } as const satisfies OptionTable
 
 const ADDRESS_OPTIONS = {
-  'auth-token': text(
-    'TOKEN',
-    'Token for the database (default: DATABASE_TOKEN for DATABASE_URL, BATON_AUTH_TOKEN, then TURSO_AUTH_TOKEN; other users can see command lines)',
-  ),
+  'auth-token': {
+    ...text(
+      'TOKEN',
+      'Token for the database (default: DATABASE_TOKEN for DATABASE_URL, BATON_AUTH_TOKEN, then TURSO_AUTH_TOKEN; other users can see command lines)',
+    ),
+    mayBeEmpty: true,
+  },
   timeout: text('SECONDS', 'Timeout for each request (default 30; 0 for none)'),
 } as const satisfies OptionTable
 
@@ -231,10 +236,13 @@ export const CONFIGURE_DATABASE_OPTIONS = {
   'block-reads': { ...SWITCH, help: 'Whether reads are rejected' },
   'block-writes': { ...SWITCH, help: 'Whether writes are rejected' },
   'delete-protection': DELETE_PROTECTION,
-  'allowed-ips': text(
-    'LIST',
-    'The only addresses that can access it, separated by commas: 192.0.2.7,198.51.100.0/24; "" for all',
-  ),
+  'allowed-ips': {
+    ...text(
+      'LIST',
+      'The only addresses that can access it, separated by commas: 192.0.2.7,198.51.100.0/24; "" for all',
+    ),
+    mayBeEmpty: true,
+  },
   ...API_OPTIONS,
 } as const satisfies OptionTable
 

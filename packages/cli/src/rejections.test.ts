@@ -4,7 +4,7 @@ import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, expect, test, vi } from 'vitest'
 import type { CommandContext } from './command-context.ts'
 import { describeError } from './describe-error.ts'
-import { runDev } from './dev.ts'
+import { runDev, toUsageError } from './dev.ts'
 import { addLocation, destroyGroup, listGroups } from './groups.ts'
 import { runImport } from './import-command.ts'
 import type { API_OPTIONS, SQL_OPTIONS, ValuesOf } from './option-table.ts'
@@ -142,6 +142,23 @@ test('an unknown location is rejected with the locations, or with the command th
   expect(await runToText((context) => runDev({ values: serve, operands: [], context }))).toMatch(
     /^usage: baton: unknown location frankfurt; the locations are local, ams, fra, /,
   )
+})
+
+test('only the TypeErrors of the server that name an option are usage errors', async () => {
+  for (const options of [
+    { host: '' },
+    { platform: { organization: 'A b' } },
+    { platform: { port: -1 } },
+    { domains: { 'a:1': 'default' } },
+    { allowOrigins: ['x'] },
+    { databases: { BAD: {} } },
+    { backend: 'sqld', sqld: { url: 'x', adminUrl: 'http://127.0.0.1:1', adminKey: 'x' } },
+  ] as const)
+    expect(
+      toUsageError(await startLocalServer(options).catch((error: unknown) => error), new Map()),
+    ).toBeInstanceOf(UsageError)
+  const mistake = new TypeError("Cannot read properties of undefined (reading 'name')")
+  expect(toUsageError(mistake, new Map())).toBe(mistake)
 })
 
 test('baton restore: rejects a file that is not a dump, without suggesting --resume', async () => {

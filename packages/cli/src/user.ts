@@ -10,7 +10,10 @@ export async function runUser({ values, operands }: CommandInput<typeof USER_OPT
   if (directory === undefined)
     throw new UsageError('baton user: missing data directory: baton user NAME --data DIR')
   const { createUserInDirectory } = await loadServer(() => import('@batonsql/local-server'))
-  console.log(
-    await createUserInDirectory(directory, email === undefined ? { username } : { username, email }),
-  )
+  const user = email === undefined ? { username } : { username, email }
+  const token = await createUserInDirectory(directory, user).catch((error: Error) => {
+    const problem = /^createUser: (.*)/s.exec(error.message)?.[1]
+    throw problem === undefined ? error : new UsageError(`baton user: ${problem}`)
+  })
+  console.log(token)
 }

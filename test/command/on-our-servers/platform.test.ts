@@ -49,7 +49,10 @@ test("baton user prints a token, and accepts the invitations for the user's addr
     expect(await harness.statusOf('POST', 'groups', { token: user.output })).toBe(403)
   }
   expect((await baton(['user', 'ada', '--data', directory])).errors).toContain('user "ada" already exists')
-  expect((await baton(['user', 'A B', '--data', directory])).errors).toContain('a username must be 1 to 39')
+  expect(await baton(['user', 'A B', '--data', directory])).toMatchObject({
+    code: 2,
+    errors: expect.stringMatching(/^baton user: a username must be 1 to 39/),
+  })
   const missing = await baton(['user', 'bob', '--data', join(directory, 'nowhere')])
   expect([missing.code, missing.errors]).toEqual([
     1,

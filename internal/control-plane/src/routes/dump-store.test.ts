@@ -1,4 +1,5 @@
-import { readdir } from 'node:fs/promises'
+import { mkdir, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { DumpShare } from './dump-budget.ts'
@@ -30,6 +31,19 @@ test('a dump that cannot be written leaves no file', async () => {
   const content = Object.assign(failing(), { length: DUMP.length })
   await expect(dumps.store('a', content as never)).rejects.toThrow('the disk is full')
   expect(await readdir(directory)).toEqual([])
+})
+
+test('a file that cannot be removed when its dump expires does not end the process', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const { dumps, directory } = await open()
+  await dumps.store('a', DUMP)
+  const [name = ''] = await readdir(directory)
+  await rm(join(directory, name))
+  await mkdir(join(directory, name))
+  // vitest reports a rejection that is not handled
+  vi.advanceTimersByTime(3_600_000)
+  expect(await readdir(directory)).toEqual([name])
 })
 
 test('an unused dump expires after exactly an hour', async () => {

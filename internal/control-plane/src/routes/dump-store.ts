@@ -65,7 +65,9 @@ export class DumpStore {
       share.release()
       throw error
     }
-    const expiry = setTimeout(() => void this.#drop(id), MAX_AGE_MS).unref()
+    // a file that cannot be removed is removed at the next start
+    const expire = (): void => void this.#drop(id).catch(() => {})
+    const expiry = setTimeout(expire, MAX_AGE_MS).unref()
     this.#dumps.set(id, { organization, file, size, expiry, share })
     let count = 0
     let bytes = 0

@@ -17,7 +17,7 @@ export interface TablePage {
 
 export interface TableRow {
   readonly cells: readonly Cell[]
-  /** Full length of each truncated value, in characters of text or bytes of a blob; null for other values. */
+  /** Full length of each truncated value, in bytes; null for other values. */
   readonly lengths: readonly (number | null)[]
   /** Null if the row has none. */
   readonly rowid: Cell | null
@@ -85,14 +85,15 @@ export async function readPage(
 ): Promise<TablePage> {
   const names = await listColumns(database, table.name)
   const columns = names.map(quote)
+  // `length` and `substr` of a text stop at U+0000; a character has at most 4 bytes; numbers are shorter
   const isLong = (column: string): string =>
-    `typeof(${column}) in ('text', 'blob') and length(${column}) > ${MAX_LIST_LENGTH}`
+    `octet_length(${column}) > ${4 * MAX_LIST_LENGTH} or length(${column}) > ${MAX_LIST_LENGTH}`
   const list = [
     ...columns.map(
       (column) =>
         `case when ${isLong(column)} then substr(${column}, 1, ${MAX_LIST_LENGTH}) else ${column} end`,
     ),
-    ...columns.map((column) => `case when ${isLong(column)} then length(${column}) end`),
+    ...columns.map((column) => `case when ${isLong(column)} then octet_length(${column}) end`),
     ...(table.hasRowid ? ['_rowid_'] : []),
   ]
   const sql = `select ${list.join(', ')} from ${quote(table.name)}${orderBy(order)} limit ${PAGE_ROWS} offset ?`

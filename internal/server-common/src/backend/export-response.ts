@@ -70,7 +70,7 @@ async function buildFileResponse(
     const { size } = await handle.stat()
     const body = handle.createReadStream()
     body.once('close', () => {
-      void file.remove() // again, if the open file could not be removed
+      file.remove().catch(() => {}) // again, if the open file could not be removed
       onClose()
     })
     signal.addEventListener('abort', () => body.destroy(), { once: true })

@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events'
+import { omitUndefined } from '../base/omit-undefined.ts'
 
 /** How the replicas in one location behave. */
 export interface ReplicaCondition {
@@ -32,7 +33,7 @@ export class ReplicaConditions {
 
   /** Changes the given conditions and keeps the others. */
   change(location: string, condition: ReplicaCondition): void {
-    this.#overrides.set(location, { ...this.#overrides.get(location), ...condition })
+    this.#overrides.set(location, { ...this.#overrides.get(location), ...omitUndefined(condition) })
     this.#events.emit('change')
   }
 

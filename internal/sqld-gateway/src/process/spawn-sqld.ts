@@ -61,11 +61,15 @@ export async function spawnSqld(
     try {
       return await startOnce(plan)
     } catch (error) {
-      // another process may have taken a port since it was found free; with a fixed `port`, only the admin port changes
-      const isPortTaken = error instanceof Error && /address.*in use/i.test(error.message)
-      if (!isPortTaken || attempt === START_ATTEMPTS) throw error
+      // with a fixed `port`, only the admin port changes
+      if (!isPortTaken(error) || attempt === START_ATTEMPTS) throw error
     }
   }
+}
+
+/** Whether a server did not start because another process has taken a port since it was found free. */
+export function isPortTaken(error: unknown): boolean {
+  return error instanceof Error && /address.*in use/i.test(error.message)
 }
 
 async function startOnce(plan: StartPlan): Promise<StartedServer> {

@@ -11,8 +11,9 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { hasSqld } from '../../../../test/support/has-sqld.ts'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import type { SqldAdmin } from './admin.ts'
+import { findSqld } from './binary.ts'
 import type { SqldChild } from './process.ts'
-import { Upstream } from './upstream.ts'
+import { Upstream, type UpstreamOptions } from './upstream.ts'
 import { READ_PERMISSIONS } from './upstream-tokens.ts'
 
 const hasIPv6 = Object.values(networkInterfaces()).some((addresses) =>
@@ -26,14 +27,21 @@ const WAIT_UNTIL_REFUSED = `
     .on('connect', () => setTimeout(connect, 10)).on('error', () => {})
   connect()`
 
-const createUpstream = (directory: string, remote?: RemoteSqldOptions): Upstream =>
+const createUpstream = (directory: string, options: Partial<UpstreamOptions> = {}): Upstream =>
   new Upstream(
-    { directory, isOpen: true, controlKey: newKeyPair(), sqldPath: undefined, remote },
+    {
+      directory,
+      isOpen: true,
+      controlKey: newKeyPair(),
+      sqldPath: undefined,
+      remote: undefined,
+      ...options,
+    },
     { onStart() {}, filterAttachable: () => [] },
   )
 
 async function startUpstream(remote?: RemoteSqldOptions): Promise<Upstream> {
-  const upstream = createUpstream(createTemporaryDirectory(), remote)
+  const upstream = createUpstream(createTemporaryDirectory(), { remote })
   onTestFinished(() => upstream.close())
   await upstream.start()
   return upstream
@@ -54,6 +62,25 @@ test.runIf(hasSqld)('calls to the admin API are retried if the server has just e
   })
   expect(new Set(called).size).toBe(2)
   expect(await upstream.exists(id)).toBe(true)
+})
+
+test.runIf(hasSqld)('another port for replicas is used if the first was taken meanwhile', async () => {
+  const folder = createTemporaryDirectory()
+  const sqldPath = join(folder, 'sqld')
+  // the port for replicas stays the same while the server is started with other ports for itself
+  writeFileSync(
+    sqldPath,
+    `#!/bin/sh
+    grpc=$(printf '%s\\n' "$@" | grep --after-context=1 '^--grpc-listen-addr$' | tail -1)
+    [ -e ${folder}/taken ] || printf '%s' "$grpc" > ${folder}/taken
+    if [ "$grpc" = "$(cat ${folder}/taken)" ]; then echo 'Address already in use' >&2; exit 1; fi
+    exec ${await findSqld()} "$@"`,
+    { mode: 0o700 },
+  )
+  const upstream = createUpstream(createTemporaryDirectory(), { sqldPath, servesReplicas: true })
+  onTestFinished(() => upstream.close())
+  await upstream.start()
+  expect(await upstream.grpcPort()).toBeGreaterThan(0)
 })
 
 test.runIf(hasSqld)('closing during a restart leaves no server running', async () => {

@@ -18,6 +18,7 @@ import {
   type UpstreamResponse,
 } from './exchange.ts'
 import { SqldChild, startSqldChild } from './process.ts'
+import { isPortTaken } from './spawn-sqld.ts'
 import {
   buildNamespaceHeader,
   type DatabaseHeaders,
@@ -77,6 +78,8 @@ const MAX_ADMIN_ATTEMPTS = 5
 const STOPPING_DELAY_MS = 1_000
 /** Maximum number of restarts for one request. */
 const MAX_RESTARTS = 10
+/** Maximum number of ports that are tried for replicas. */
+const GRPC_ATTEMPTS = 3
 /** Error codes of connections that were closed because the server exited. */
 const CONNECTION_ERROR_CODES: ReadonlySet<string | undefined> = new Set([
   'ECONNREFUSED',
@@ -153,13 +156,16 @@ export class Upstream {
         ...keyArguments('--primary-grpc', primary.keys.folder),
       ])
     this.#grpcFailure = null
-    if (this.#servesReplicas) {
-      // the databases must be available even if replicas cannot be
+    for (let attempt = 1; this.#servesReplicas && attempt <= GRPC_ATTEMPTS; attempt += 1) {
       try {
-        return await run([...NO_CHECKPOINTS, ...(await this.#buildGrpcArguments())])
+        const child = await run([...NO_CHECKPOINTS, ...(await this.#buildGrpcArguments())])
+        this.#grpcFailure = null
+        return child
       } catch (error) {
+        // the databases must be available even if replicas cannot be
         this.#grpcFailure = error
         this.#grpcPort = null
+        if (!isPortTaken(error)) break
       }
     }
     return await run(NO_CHECKPOINTS)

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import http2 from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
 import type { ReplicaConditions } from '@batonsql/server-common/backend'
@@ -53,10 +54,9 @@ export class GrpcProxy implements AsyncDisposable {
 
   static async start(options: GrpcProxyOptions): Promise<GrpcProxy> {
     const proxy = new GrpcProxy(options)
-    await new Promise<void>((resolve, reject) => {
-      proxy.#server.once('error', reject)
-      proxy.#server.listen(0, '127.0.0.1', resolve)
-    })
+    await once(proxy.#server.listen(0, '127.0.0.1'), 'listening')
+    // the replica connects again if a connection cannot be accepted, for example because too many files are open
+    proxy.#server.on('error', () => {})
     proxy.#server.unref()
     return proxy
   }
@@ -76,6 +76,8 @@ export class GrpcProxy implements AsyncDisposable {
     from.on('error', () => {})
     try {
       const session = await this.#connect()
+      // its `close` would not be emitted again
+      if (from.closed) return
       const to = session.request({ ...forwardedHeaders(headers), te: 'trailers' }, { endStream: false })
       to.on('error', () => fail(from))
       to.once('close', () => {
@@ -129,7 +131,7 @@ function respond(
   to: http2.ClientHttp2Stream,
   { response, isHeadersOnly, delay }: ProxiedResponse,
 ): void {
-  if (from.destroyed) return
+  if (from.closed) return
   const status = response[':status'] ?? 200
   from.respond(
     { ':status': status, ...forwardedHeaders(response) },
@@ -153,7 +155,8 @@ function respond(
 
 /** Rejects a call, or resets it if its response has begun. */
 function fail(stream: http2.ServerHttp2Stream): void {
-  if (stream.destroyed) return
+  // after a reset without an error, a stream with unread data is closed, but not destroyed
+  if (stream.closed) return
   if (stream.headersSent) return stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR)
   const headers = { ':status': 200, 'content-type': 'application/grpc', 'grpc-status': INTERNAL }
   stream.respond({ ...headers, 'grpc-message': 'the primary is not running' }, { endStream: true })

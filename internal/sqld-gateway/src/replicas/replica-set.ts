@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises'
-import { ReplicaStartError } from '@batonsql/server-common/backend'
+import { type DatabaseId, ReplicaStartError } from '@batonsql/server-common/backend'
 import { Replica, type ReplicaOptions, replicaFolder } from './replica.ts'
 
 /** The replicas of one primary, by location. */
@@ -7,6 +7,7 @@ export class ReplicaSet {
   readonly #options: ReplicaOptions
   /** Each replica starts when it is first needed. */
   readonly #replicas = new Map<string, Promise<Replica>>()
+  readonly #started = new Set<Replica>()
   readonly #removals = new Map<string, Promise<void>>()
   #lastChange: Promise<void> = Promise.resolve()
 
@@ -14,8 +15,13 @@ export class ReplicaSet {
     this.#options = options
   }
 
-  /** Returns the replicas that have started successfully. */
-  async listStarted(): Promise<readonly Replica[]> {
+  /** The replicas that have started successfully. */
+  get started(): readonly Replica[] {
+    return [...this.#started]
+  }
+
+  /** Waits for the replicas that are starting, and returns those that have started successfully. */
+  async waitUntilStarted(): Promise<readonly Replica[]> {
     const started = await Promise.all(
       [...this.#replicas.values()].map((replica) => replica.catch(() => null)),
     )
@@ -40,7 +46,18 @@ export class ReplicaSet {
   async #start(location: string): Promise<Replica> {
     // an earlier replica in this location, which has the same folder
     await this.#removals.get(location)
-    return await Replica.start(location, this.#options)
+    const replica = await Replica.start(location, this.#options)
+    this.#started.add(replica)
+    return replica
+  }
+
+  /** Called when reads of a database are no longer blocked. Includes the replicas that are starting. */
+  onUnblock(id: DatabaseId): void {
+    for (const replica of this.#replicas.values())
+      replica.then(
+        (started) => started.onUnblock(id),
+        () => {}, // reported by `get`
+      )
   }
 
   /**
@@ -67,6 +84,7 @@ export class ReplicaSet {
     this.#replicas.delete(location)
     const removal = (async () => {
       const replica = await starting?.catch(() => null)
+      if (replica) this.#started.delete(replica)
       await replica?.[Symbol.asyncDispose]()
       await rm(replicaFolder(location, this.#options.directory), {
         recursive: true,

@@ -75,10 +75,11 @@ export class Replica implements AsyncDisposable {
   /** Whether the server may block reads that are allowed again, because it has not received the latest settings. */
   async mayBlock(id: DatabaseId, getSettings: () => IdentifiedSettings): Promise<boolean> {
     if (!this.#unblockedIds.has(id)) return false
-    const { admin } = await this.upstream.ensureRunning()
-    const config = await admin.readConfig(id)
-    // a database that it has not loaded yet is loaded with the latest settings; while writes are blocked, these have no mark
-    if (config !== null && config.block_reason !== getSettings().changeId) return true
+    const config = await this.upstream.withAdmin((admin) => admin.readConfig(id))
+    // a database that it has not loaded yet is loaded with the settings of the primary, which may not be the latest ones yet
+    if (config === null) return false
+    // while writes are blocked, the latest settings have no mark
+    if (config.block_reason !== getSettings().changeId) return true
     this.#unblockedIds.delete(id)
     return false
   }

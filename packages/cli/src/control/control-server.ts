@@ -55,6 +55,8 @@ export async function openControlSocket(server: LocalServer): Promise<AsyncDispo
     removeLink(link, target)
     throw error
   })
+  // a connection that cannot be accepted, for example because too many files are open, fails only for its client
+  http.on('error', () => {})
   return {
     async [Symbol.asyncDispose]() {
       const closed = once(http, 'close')

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { failAccepting } from '../../../../test/support/fail-accepting.ts'
 import { TrafficProxy } from './traffic-proxy.ts'
 
 let upstream: http.Server
@@ -22,6 +23,12 @@ afterEach(async () => {
 })
 
 const send = (body: string) => fetch(`${proxy.url}/v2/pipeline`, { method: 'POST', body })
+
+test('connections that cannot be accepted do not end the process', async () => {
+  failAccepting()
+  answer = (_, response) => void response.end('answer')
+  expect(await (await send('{}')).text()).toBe('answer')
+})
 
 test('forwards a body that is no JSON', async () => {
   answer = (_, response) => void response.writeHead(400).end('no JSON')

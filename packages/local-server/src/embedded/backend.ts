@@ -345,6 +345,7 @@ export class EmbeddedBackend implements DatabaseBackend {
       throw forbiddenError('Read', id)
     const body = this.#workers.getFeed(id).listen(subscription)
     signal.addEventListener('abort', () => body.destroy(), { once: true })
+    if (signal.aborted) body.destroy()
     return {
       status: 200,
       headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' },

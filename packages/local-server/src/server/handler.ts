@@ -86,10 +86,12 @@ export class LocalHandler implements AsyncDisposable {
     return await (await this.#start()).createToken(name, options)
   }
 
-  /** Stops the engine. Requests in flight and later calls are rejected. */
+  /** Stops the engine. Requests in flight are aborted, with status 502 or a truncated body; later calls reject. */
   async close(): Promise<void> {
     this.#isClosed = true
-    await (await this.#service)?.close()
+    // the call that has started the engine rejects with the error
+    const service = await this.#service?.catch(() => null)
+    await service?.close()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import {
   type ApiTokens,
   type ControlPlane,
+  isSlug,
   newMember,
   newOrganization,
   type PendingChange,
@@ -12,13 +13,11 @@ import { checkOption, checkOptions } from '@batonsql/options'
 
 /** A new user of the platform API. */
 export interface NewPlatformUser {
-  /** Up to 39 characters: `a-z`, `0-9` and `-`. */
+  /** 1 to 39 characters: `a-z`, `0-9` and `-`, without a `-` at the beginning or end. Also the slug of an organization. */
   readonly username: string
   /** @default `<username>@localhost` */
   readonly email?: string
 }
-
-const USERNAME = /^[a-z0-9][a-z0-9-]{0,38}$/
 
 /** Returns the platform API of a server. A function, so that the declarations of the package do not contain the control plane. */
 export let newPlatform: (controlPlane: ControlPlane, url: string) => LocalPlatform
@@ -79,8 +78,11 @@ export function addUser(registry: Registry, apiTokens: ApiTokens, user: NewPlatf
   checkOptions(user, { username: 'string', email: 'string' }, 'createUser')
   const { username, email = `${username}@localhost` } = user
   checkOption('createUser: the username', username, 'string')
-  if (!USERNAME.test(username))
-    throw new TypeError('createUser: a username must be 1 to 39 characters of a-z, 0-9 and "-"')
+  // it is also the slug of an organization
+  if (!isSlug(username))
+    throw new TypeError(
+      'createUser: a username must be 1 to 39 characters of a-z, 0-9 and "-", without a "-" at the beginning or end',
+    )
   if (registry.findUser(username) !== undefined) throw new Error(`user "${username}" already exists`)
   if (registry.findOrganization(username) !== undefined)
     throw new Error(`organization "${username}" already exists`)

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { createClient } from '@batonsql/core'
+import { expect, onTestFinished, test } from 'vitest'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { createHandler } from '../index.ts'
 import { startSqld } from '../sqld.ts'
@@ -58,6 +59,9 @@ test('a path is not empty: it would be the working directory', async () => {
   await expect(server.createDatabase('app', { fromFile: '' })).rejects.toThrow(
     "createDatabase: fromFile must be a string that is not empty, not ''",
   )
+  await expect(server.exportDatabase('default', '')).rejects.toThrow(
+    "exportDatabase: the file must be a string that is not empty, not ''",
+  )
   expect(() => useDatabase({ templateDirectory: '' })).toThrow(
     "useDatabase: templateDirectory must be a string that is not empty, not ''",
   )
@@ -77,5 +81,25 @@ test('a name is a string: null and undefined are not taken for the words', async
   await expect(server.platform?.createUser({} as never)).rejects.toThrow(
     'createUser: the username must be string, not undefined',
   )
+  for (const call of ['restoreSnapshot', 'deleteSnapshot'] as const)
+    await expect(server[call]('default', undefined as never)).rejects.toThrow(
+      `${call}: the name must be string, not undefined`,
+    )
   expect(server.listSnapshots('default')).toEqual([])
+})
+
+test('a setting that is undefined stays as it is', async () => {
+  await using server = await startLocalServer()
+  const address = await server.createDatabase('app', { blockReason: undefined } as never)
+  const db = createClient(address)
+  onTestFinished(() => db.close())
+  await server.updateDatabase('app', { blockWrites: true, blockReason: 'moving' })
+  await server.updateDatabase('app', { blockWrites: undefined, blockReason: undefined } as never)
+  await expect(db.execute('create table t (a)')).rejects.toThrow('moving')
+})
+
+test('the name of a user is that of an organization, and a part of host names', async () => {
+  await using server = await startLocalServer({ platform: {} })
+  for (const username of ['', '-a', 'a-', 'A', 'a'.repeat(40)])
+    await expect(server.platform?.createUser({ username })).rejects.toThrow('createUser: a username must be')
 })

@@ -267,12 +267,14 @@ export class LocalServer implements AsyncDisposable {
    * @returns its address, with a new token if the server takes tokens
    */
   async restoreSnapshot(database: string, name: string): Promise<DatabaseAddress> {
+    checkOption('restoreSnapshot: the name', name, 'string')
     await this.#snapshots.restore(this.#service.getExistingDatabase(database), name)
     return await this.#addressOf(database)
   }
 
   /** Removes a snapshot. */
   async deleteSnapshot(database: string, name: string): Promise<void> {
+    checkOption('deleteSnapshot: the name', name, 'string')
     await this.#snapshots.remove(this.#service.getExistingDatabase(database), name)
   }
 

@@ -10,7 +10,7 @@ import {
   parseExpiration,
   parseSizeLimit,
 } from '@batonsql/control-plane'
-import { checkOption, checkOptions } from '@batonsql/options'
+import { checkOption, checkOptions, NON_EMPTY } from '@batonsql/options'
 import { AccessPolicy } from '@batonsql/server-common/auth'
 import {
   type DatabaseBackend,
@@ -18,7 +18,13 @@ import {
   type DatabaseSource,
   ReplicaConditions,
 } from '@batonsql/server-common/backend'
-import { DirectoryLock, openDirectory, runAll, type TemporaryDirectory } from '@batonsql/server-common/base'
+import {
+  DirectoryLock,
+  omitUndefined,
+  openDirectory,
+  runAll,
+  type TemporaryDirectory,
+} from '@batonsql/server-common/base'
 import { errorResponse, type ServiceRequest, type ServiceResponse } from '@batonsql/server-common/http'
 import { createBackend } from './create-backend.ts'
 import { DatabaseRouter } from './database-router.ts'
@@ -43,7 +49,7 @@ export interface ServiceOptions extends Omit<LocalServerOptions, 'port' | 'host'
 }
 
 const toConfiguration = ({ sizeLimit, ...settings }: DatabaseOptions): Partial<DatabaseConfiguration> => ({
-  ...settings,
+  ...omitUndefined(settings),
   ...(sizeLimit !== undefined && { sizeLimitBytes: parseSizeLimit(sizeLimit ?? '') }),
 })
 
@@ -240,6 +246,7 @@ export class Service {
   }
 
   async exportDatabase(name: string, file: string): Promise<void> {
+    checkOption('exportDatabase: the file', file, NON_EMPTY)
     await this.controlPlane.backend.exportTo(this.getDatabase(name).id, file)
   }
 

@@ -1,5 +1,7 @@
-import { rmSync } from 'node:fs'
+import { rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { createClient } from '@batonsql/core'
 import { expect, onTestFinished, test } from 'vitest'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { DatabasePool } from './database-pool.ts'
@@ -28,4 +30,23 @@ test('what was prepared for a template is removed with its file', async () => {
   rmSync(file)
   await pool.take(null)
   await expect.poll(getStatus).toBe(404)
+})
+
+test('a file in WAL mode is copied again when only its WAL has changed', async () => {
+  const folder = createTemporaryDirectory()
+  const [file, link] = [join(folder, 'template.db'), join(folder, 'link.db')]
+  // open, so that nothing is checkpointed
+  using program = new DatabaseSync(file)
+  program.exec('pragma journal_mode = wal; create table t (a)')
+  symlinkSync(file, link)
+  const pool = await DatabasePool.start()
+  onTestFinished(() => pool.close())
+  for (const count of [0, 1, 2, 3]) {
+    // the second copy was prepared when the first was taken
+    const { address } = await pool.take(link)
+    const db = createClient(address)
+    onTestFinished(() => db.close())
+    expect((await db.execute('select count(*) as count from t')).rows).toEqual([{ count }])
+    program.exec('insert into t values (1)')
+  }
 })

@@ -1,4 +1,4 @@
-import { existsSync, statSync } from 'node:fs'
+import { existsSync, realpathSync, statSync } from 'node:fs'
 import type { Failure, FailureKind } from '../server/failure-options.ts'
 import type { LocalServer } from '../server/server.ts'
 import type { CreatedDatabase, FailureData, TestServer } from './test-server.ts'
@@ -109,10 +109,16 @@ export class DatabasePool implements TestServer {
   }
 }
 
-/** Identifies the version of a file, by its path, time and size. */
+/** Identifies the version of a database file, by its path, and the times and sizes of the file and its journals. */
 function getVersion(file: string | null): string {
   if (file === null) return ''
-  // if the file is missing, copying it throws an error that says so
-  const { mtimeMs, size } = statSync(file, { throwIfNoEntry: false }) ?? {}
-  return `${file}:${mtimeMs}:${size}`
+  // copying a missing file throws an error that says so
+  if (!existsSync(file)) return file
+  // the journals of a symbolic link are beside the file that it points to
+  const path = realpathSync(file)
+  const versions = ['', '-wal', '-journal'].map((suffix) => {
+    const { mtimeMs, size } = statSync(`${path}${suffix}`, { throwIfNoEntry: false }) ?? {}
+    return `${mtimeMs}:${size}`
+  })
+  return [file, ...versions].join(':')
 }
