@@ -62,7 +62,7 @@ export function checkOptions<Options extends object>(
 ): void {
   const subject = caller && `${caller}: `
   const names = Object.keys(rules).join(', ')
-  if (typeof options !== 'object' || options === null)
+  if (!isPlainObject(options))
     throw new TypeError(`${subject}expected options { ${names} }, not ${describeType(options)}`)
   for (const [name, value] of Object.entries(options)) {
     if (!Object.hasOwn(rules, name))
@@ -98,6 +98,12 @@ function meets(value: unknown, rule: Rule): boolean {
   return 'accepts' in rule ? rule.accepts(value) : rule.includes(value as string)
 }
 
-/** Describes a value by its type only: it may be a token, or a misplaced argument. */
+/** Describes a value by its type or class only: it may be a token, or a misplaced argument. */
 export const describeType = (value: unknown): string =>
-  value == null ? String(value) : `a value of type ${typeof value}`
+  value == null
+    ? String(value)
+    : `a value of type ${(typeof value === 'object' && value.constructor?.name) || typeof value}`
+
+/** Whether a value is an object whose content is its own properties: no array, Map, or instance of another class. */
+export const isPlainObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Object.getPrototypeOf(Object.getPrototypeOf(value) ?? value)

@@ -100,7 +100,7 @@ test.each([
   [{ headers: { 'x-key': 'sécret€' } }, /^the header x-key contains invalid characters$/],
   [{ headers: { 'x-key:': 'secret' } }, /^the header x-key: contains invalid characters$/],
   [{ allowedHosts: null }, /allowedHosts/],
-  [{ allowedHosts: {} }, /allowedHosts must be an array, not a value of type object/],
+  [{ allowedHosts: {} }, /allowedHosts must be an array, not a value of type Object/],
   [{ minReplicationIndex: 'x' }, /whole number, not "x"/],
   [
     { requestTimeoutMs: '5' },
