@@ -37,6 +37,11 @@ export const POSITIVE_INTEGER: Condition = {
   text: 'an integer >= 1',
   accepts: (value) => isNumber(value) && value >= 1 && !(value % 1),
 }
+/** The rule of a number that is sent, stored or allocated, for which Infinity has no meaning. */
+export const COUNT: Condition = {
+  text: 'an integer from 1 to 2^53 - 1',
+  accepts: (value) => Number.isSafeInteger(value) && (value as number) >= 1,
+}
 /** The rule of a path or a host: an empty one would be the working directory, or every address of this machine. */
 export const NON_EMPTY: Condition = {
   text: 'a string that is not empty',
@@ -45,6 +50,12 @@ export const NON_EMPTY: Condition = {
 export const STRINGS: Condition = {
   text: 'an array of strings',
   accepts: (value) => Array.isArray(value) && value.every((item) => typeof item === 'string'),
+}
+
+/** The rule of an object whose content is its own properties. */
+export const PLAIN_OBJECT: Condition = {
+  text: 'a plain object',
+  accepts: (value) => isPlainObject(value),
 }
 
 const SIGNAL: Condition = {

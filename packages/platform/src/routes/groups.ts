@@ -1,3 +1,4 @@
+import { type Condition, STRINGS } from '@batonsql/options'
 import type { PlatformCallOptions, ResolvedConfig } from '../config.ts'
 import { createUnlessExists } from '../ensure.ts'
 import type { Group, GroupConfiguration, Optional } from '../models.ts'
@@ -35,8 +36,13 @@ const GROUPS_PATH = '/v1/organizations/{organization}/groups'
 const GROUP_PATH = `${GROUPS_PATH}/{name}` as const
 const readOne = object<Group>('group', 'name')
 
+const EXTENSIONS: Condition = {
+  text: "'all', or an array of strings",
+  accepts: (value) => value === 'all' || STRINGS.accepts(value),
+}
+
 const toGroupBody = (group: NewGroup): object =>
-  checkedBody(group, { name: 'string', location: 'string', extensions: 'string or object' })
+  checkedBody(group, { name: 'string', location: 'string', extensions: EXTENSIONS })
 
 const groupRoutes = ({ route, removal }: Routes) => ({
   /** Lists the groups of the organization. */
