@@ -507,7 +507,8 @@ describe('readiness', () => {
       expect(failure).toBeInstanceOf(TypeError)
       expect(failure.message).toMatch(/^authToken (?!.*(?:a\nb|tök))/)
     }
-    for (const hostname of [undefined, null, '', 'a b', 'a:b']) {
+    for (const hostname of [undefined, null, '', 'a b', 'a:b', 'https://a', 'a?b', 'u@a', 5]) {
+      expect(() => databaseUrl(hostname as never)).toThrow(new TypeError('the hostname is invalid'))
       const wait = platform.databases.waitUntilReady({ ...created, hostname } as never)
       await expect(wait).rejects.toThrow('hostname is invalid')
     }
