@@ -161,6 +161,10 @@ test('a namespace is sent in base64 without padding', () => {
   })
 })
 
+test('an empty namespace, as of an unset variable, is sent: the request must not reach another database', () => {
+  expect(resolveConfig({ url: 'http://h', namespace: '' }).headers).toEqual({ 'x-namespace-bin': '' })
+})
+
 test('later changes to the configuration object have no effect', () => {
   const headers = { 'x-a': '1' }
   const resolved = resolveConfig({ url: 'http://h', headers })
