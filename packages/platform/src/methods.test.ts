@@ -755,6 +755,8 @@ test.each([
     [() => platform.databases.createToken('a', { permissions: { value } } as never), 'permissions must be'],
     [() => platform.groups.create({ name: 'a', location: 'b', extensions: { value } } as never), "'all', or"],
     [() => platform.request('GET', '/v1', { query: { value } as never }), 'query.value must be a string'],
+    [() => platform.databases.ensure({ name: 'a', group: 'b' }, value as never), 'expected options { signal'],
+    [() => platform.groups.ensure({ name: 'a', location: 'b' }, value as never), 'expected options { signal'],
   ] as const)
     await expect(call()).rejects.toThrow(message)
   expect(received).toEqual([])

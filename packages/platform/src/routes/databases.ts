@@ -1,4 +1,12 @@
-import { type Condition, checkOption, isPlainObject, PLAIN_OBJECT, STRINGS } from '@batonsql/options'
+import {
+  CALL_OPTIONS,
+  type Condition,
+  checkOption,
+  checkOptions,
+  isPlainObject,
+  PLAIN_OBJECT,
+  STRINGS,
+} from '@batonsql/options'
 import type { PlatformCallOptions, ResolvedConfig } from '../config.ts'
 import { createUnlessExists } from '../ensure.ts'
 import type * as models from '../models.ts'
@@ -298,6 +306,7 @@ export function buildDatabases(config: ResolvedConfig, routes: Routes): Database
       }),
     async ensure(requested, options = {}) {
       toDatabaseBody(requested) // checked even if there is nothing to create
+      checkOptions(options, { ...CALL_OPTIONS, wait: WAIT })
       const waitIfRequested = prepareWait(options)
       const database = copyJson(requested)
       const { name } = database

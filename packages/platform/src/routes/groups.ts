@@ -1,4 +1,4 @@
-import { type Condition, STRINGS } from '@batonsql/options'
+import { CALL_OPTIONS, type Condition, checkOptions, STRINGS } from '@batonsql/options'
 import type { PlatformCallOptions, ResolvedConfig } from '../config.ts'
 import { createUnlessExists } from '../ensure.ts'
 import type { Group, GroupConfiguration, Optional } from '../models.ts'
@@ -125,6 +125,7 @@ export function buildGroups(config: ResolvedConfig, routes: Routes): Groups {
     },
     async ensure(requested, options = {}) {
       toGroupBody(requested) // checked even if there is nothing to create
+      checkOptions(options, CALL_OPTIONS)
       const callOptions = { ...options }
       const group = copyJson(requested)
       const { name, location } = group
