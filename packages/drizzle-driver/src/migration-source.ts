@@ -58,7 +58,7 @@ export async function findMigrations<Source>(
     throw new TypeError('expected either `migrationsFolder` or `migrations`')
   const sources = migrations ?? (await readFolder(migrationsFolder))
   for (const [index, source] of sources.entries())
-    for (const [name, type] of Object.entries(fields)) {
+    for (const [name, type] of Object.entries<string>(fields)) {
       const value = (source as Partial<Record<string, unknown>> | null)?.[name]
       if (typeof value !== type || Number.isNaN(value))
         throw new TypeError(`migrations[${index}].${name} must be a ${type}, not ${typeof value}`)

@@ -373,7 +373,7 @@ export class ServerStream implements OpenStream, SendingStream {
         return new TypeError(rejection.message)
       case 'queueFull':
         return queueFullError(config.queueLimit)
-      case 'timeout':
+      default:
         return timeoutError(rejection.timeoutMs, config.address.origin)
     }
   }
