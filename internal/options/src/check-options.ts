@@ -73,7 +73,8 @@ export function checkOptions<Options extends object>(
 ): void {
   const subject = caller && `${caller}: `
   const names = Object.keys(rules).join(', ')
-  if (!isPlainObject(options))
+  // an instance of a user's class may hold options, as may a module; a Map, a list or an AbortSignal would count as none
+  if (!/t (Obj|Mod)/.test(Object.prototype.toString.call(options)))
     throw new TypeError(`${subject}expected options { ${names} }, not ${describeType(options)}`)
   for (const [name, value] of Object.entries(options)) {
     if (!Object.hasOwn(rules, name))
