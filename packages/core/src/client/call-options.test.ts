@@ -42,11 +42,6 @@ test.each<[string, () => Promise<unknown>, RegExp]>([
   ['null', () => execute(null), /expected options .*, not null/],
   ['a Map', () => execute(new Map([['timeoutMs', 5]])), /expected options .*, not a value of type Map/],
   ['an array', () => batch(ONE, []), /expected options .*, not a value of type Array/],
-  [
-    'inherited options',
-    () => execute(Object.create({ timeoutMs: 5 })),
-    /expected options .*, not a value of type Object/,
-  ],
   ['a Map of arguments', () => execute({}, new Map([['a', 1]])), /plain object, not a value of type Map/],
   [
     'a mode of another library',
