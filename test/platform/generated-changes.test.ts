@@ -23,7 +23,8 @@ test(`no change fails because of another one (TEST_SEED=${SEED})`, async () => {
   const failures: unknown[] = []
   const change = async (method: string, path: string, body?: object) => {
     const { status, body: response } = await harness.sendRequest(method, path, { ...(body && { body }) })
-    if (status >= 500) failures.push([method, path, body, response])
+    // 501: the snapshot was removed, and other times are not supported
+    if (status >= 500 && status !== 501) failures.push([method, path, body, response])
     return response
   }
   const runClient = async (random: () => number): Promise<void> => {
@@ -38,14 +39,12 @@ test(`no change fails because of another one (TEST_SEED=${SEED})`, async () => {
       const instance = random() < 0.5 ? host : host.replace(/(?=\w+$)/, 'fra_')
       await sql(instance, token, pick(random, STATEMENTS), { keepOpen: random() < 0.3 })
     }
+    const group = pick(random, ['default', 'g'])
+    const seed = { type: 'database', name: pick(random, NAMES) }
+    const snapshot = `${path}/snapshots/s`
     const actions: (() => Promise<unknown>)[] = [
-      () => change('POST', 'databases', { name, group: 'default' }),
-      () =>
-        change('POST', 'databases', {
-          name,
-          group: 'default',
-          seed: { type: 'database', name: pick(random, NAMES) },
-        }),
+      () => change('POST', 'databases', { name, group }),
+      () => change('POST', 'databases', { name, group, seed }),
       async () => tokens.set(name, (await change('POST', `${path}/auth/tokens`)).jwt),
       () => configure('block_reads'),
       () => configure('block_writes'),
@@ -55,12 +54,22 @@ test(`no change fails because of another one (TEST_SEED=${SEED})`, async () => {
     const rare = [
       () => change('DELETE', path),
       () => change('POST', `${path}/auth/rotate`),
+      () => change('POST', `${path}/transfer`, { org: 'local', group }),
+      () => change('POST', `${path}/snapshots`, { name: 's' }),
+      async () => {
+        const { snapshots: [first] = [] } = await change('GET', `databases/${seed.name}/snapshots`)
+        await change('POST', 'databases', { name, group, seed: { ...seed, timestamp: first?.created_at } })
+      },
+      () => change('POST', `${snapshot}/restore`),
+      () => change('DELETE', snapshot),
+      () => change('POST', 'groups', { name: 'g', location: 'local' }),
+      () => change('DELETE', 'groups/g'),
       // only libsql-server has replicas
       ...(inject('target') === 'sqld'
         ? [() => change('POST', LOCATION), () => change('DELETE', LOCATION)]
         : []),
     ]
-    await (random() < 0.2 ? pick(random, rare) : pick(random, actions))()
+    await (random() < 0.4 ? pick(random, rare) : pick(random, actions))()
   }
   await Promise.all(
     Array.from({ length: CLIENT_COUNT }, async (_, client) => {
