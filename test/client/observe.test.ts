@@ -85,6 +85,20 @@ test('reports statements and batches that are rejected before they are sent', as
     expect(events).toMatchObject([{ type: 'query:start' }, { type: 'query:error', error }])
   }
   await expect(closed.batch([])).rejects.toMatchObject({ code: 'CLOSED' })
+  for (const [client, options, expected] of [
+    [closed, {}, expect.objectContaining({ code: 'CLOSED' })],
+    [db, { signal: AbortSignal.abort('enough') }, 'enough'],
+  ] as const)
+    for (const run of [
+      () => client.execute('select 1', [], options),
+      () => readRows(client, 'select 1', [], options).next(),
+      () => readRows(openStream(client), 'select 1', [], options).next(),
+    ]) {
+      events.length = 0
+      const error: unknown = await run().catch((reason: unknown) => reason)
+      expect(error).toEqual(expected)
+      expect(events).toMatchObject([{ type: 'query:start' }, { type: 'query:error', error }])
+    }
 })
 
 test('reports transactions that commit, roll back, or send nothing', async () => {

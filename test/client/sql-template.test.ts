@@ -59,7 +59,7 @@ test('arguments are not given twice, and only statements may be templates', asyn
   await expect(stream.execute(query, [99])).rejects.toThrow(twice)
   await using coalescing = createClient({ ...database.config, coalesce })
   await expect(coalescing.execute(query, [99])).rejects.toThrow(twice)
-  const notText = /^expected SQL as a string, not a value of type object/
+  const notText = /^expected SQL as a string, not a value of type SqlFragment/
   await expect(executeMultiple(db, query as never)).rejects.toThrow(notText)
   await expect(describe(db, query as never)).rejects.toThrow(notText)
 })

@@ -46,8 +46,10 @@ test('statements before one that does not parse are executed', async () => {
   await db.close()
 })
 
-test('missing arguments are NULL, and unknown names in double quotes are text', async () => {
+test('missing arguments are NULL, surplus ones and a second statement are ignored, and unknown names in double quotes are text', async () => {
   const { db } = await openServer()
+  expect((await db.execute('select 1 as a', [2, 3])).rows).toEqual([{ a: 1 }])
+  expect((await db.execute('select 1 as a; select 2 as a')).rows).toEqual([{ a: 1 }])
   expect((await db.execute('select ? as a, ? as b', [1])).rows).toEqual([{ a: 1, b: null }])
   await db.execute("insert into t values (1, 'x')")
   expect((await db.execute(sql`select "nmae" as a from t`)).rows).toEqual([{ a: 'nmae' }])

@@ -37,7 +37,7 @@ const FAILING_SQL = phrases(`
   insert into f values (1, 77) | delete from p where id = 1 | insert into typed values ('x', 1)
   insert into rejecting values (1) | insert into p values ('x', 'u2', 'n2', 1) | selec 1
   select * from p where | select nope | select * from nope | create table p (a) | select json('x')
-  select zeroblob(2000000000) | select abs(-9223372036854775808) | release nothing
+  select nofn(1) | select 'x | -- nothing | select zeroblob(2000000000) | select abs(-9223372036854775808) | release nothing
 `)
 
 const clients = new Map<string, Client>()

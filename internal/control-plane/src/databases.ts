@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { newKeyPair } from '@batonsql/server-common/auth'
 import {
   BackendError,
@@ -116,17 +117,20 @@ export class Databases {
       // reads of the source may have been blocked while it was copied
       this.#checkReadable(options)
     } catch (error) {
+      const wasRemoved = registry.databases.get(row.id)?.state !== 'creating'
       // a failed removal is retried; the caller receives the error of the creation
       await this.remove(row).catch(() => {})
+      if (wasRemoved) throw removedDuringCreation(name)
       const copied = from && registry.databases.get(from.id)
       if (from !== undefined && (copied === undefined || !isServed(copied)))
         throw new ApiError(409, `database ${from.name} was removed while it was being copied`)
+      if (from !== undefined && source.type === 'file' && !existsSync(source.file))
+        throw new ApiError(409, `the snapshot of database ${from.name} was removed while it was being copied`)
       throw error instanceof BackendError ? new ApiError(400, error.message) : error
     }
     const createdRow = registry.databases.get(row.id)
     // the group was removed in the meantime, or the server was closed
-    if (createdRow?.state !== 'creating')
-      throw new ApiError(409, `database ${name} was removed while it was being created`)
+    if (createdRow?.state !== 'creating') throw removedDuringCreation(name)
     const readyRow: DatabaseRow = { ...createdRow, state: 'ready' }
     if (readyDelayMs > 0) this.#delays.set(row.id, performance.now() + readyDelayMs)
     try {
@@ -274,8 +278,13 @@ export class Databases {
     }
     const move = this.#changes.enqueue(id, async () => {
       await beforeRemoval(check())
-      if (backend.move === undefined) commit()
-      else await backend.move(id, group.id, this.#changes.getSettings({ ...row, ...destination }), commit)
+      if (backend.move === undefined) return commit()
+      const settings = this.#changes.getSettings({ ...row, ...destination })
+      await backend.move(id, group.id, settings, commit).catch((error: unknown) => {
+        // the database or its group may have been removed meanwhile
+        check()
+        throw error
+      })
     })
     // applies the settings whether or not the database was moved
     await move.catch(() => {})
@@ -387,6 +396,10 @@ export class Databases {
     await this.finishRemovals(unfinished).catch(() => {})
     await this.applyAll(rows.filter(isServed), { markMissingAsLost: true }).catch(() => {})
   }
+}
+
+function removedDuringCreation(name: string): ApiError {
+  return new ApiError(409, `database ${name} was removed while it was being created`)
 }
 
 function getInheritedAddresses({

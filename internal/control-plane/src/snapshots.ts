@@ -75,13 +75,19 @@ export class Snapshots {
       return snapshot
     } catch (error) {
       await rm(file, { force: true })
+      this.#checkAvailable(database, name)
       throw error instanceof BackendError ? new ApiError(400, error.message) : error
     }
   }
 
   /** Replaces the content of a database with a snapshot: see {@link Databases.replace}. @returns the database with its new id */
   async restore(database: DatabaseRow, name: string): Promise<DatabaseRow> {
-    return await this.#options.databases.replace(database, this.getFile(this.get(database, name)))
+    const { registry, databases } = this.#options
+    const snapshot = this.get(database, name)
+    return await databases.replace(database, this.getFile(snapshot)).catch((error: unknown) => {
+      if (registry.snapshots.get(snapshot.id) !== undefined) throw error
+      throw new ApiError(409, `snapshot ${name} of database ${database.name} was removed in the meantime`)
+    })
   }
 
   /** Removes a snapshot. @throws ApiError 404 */

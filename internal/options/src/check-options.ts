@@ -37,6 +37,11 @@ export const POSITIVE_INTEGER: Condition = {
   text: 'an integer >= 1',
   accepts: (value) => isNumber(value) && value >= 1 && !(value % 1),
 }
+/** The rule of a number that is sent, stored or allocated, for which Infinity has no meaning. */
+export const COUNT: Condition = {
+  text: 'an integer from 1 to 2^53 - 1',
+  accepts: (value) => Number.isSafeInteger(value) && (value as number) >= 1,
+}
 /** The rule of a path or a host: an empty one would be the working directory, or every address of this machine. */
 export const NON_EMPTY: Condition = {
   text: 'a string that is not empty',
@@ -45,6 +50,12 @@ export const NON_EMPTY: Condition = {
 export const STRINGS: Condition = {
   text: 'an array of strings',
   accepts: (value) => Array.isArray(value) && value.every((item) => typeof item === 'string'),
+}
+
+/** The rule of an object whose content is its own properties. */
+export const PLAIN_OBJECT: Condition = {
+  text: 'a plain object',
+  accepts: (value) => isPlainObject(value),
 }
 
 const SIGNAL: Condition = {
@@ -62,7 +73,8 @@ export function checkOptions<Options extends object>(
 ): void {
   const subject = caller && `${caller}: `
   const names = Object.keys(rules).join(', ')
-  if (typeof options !== 'object' || options === null)
+  // an instance of a user's class may hold options, as may a module; a Map, a list or an AbortSignal would count as none
+  if (!/t (Obj|Mod)/.test(Object.prototype.toString.call(options)))
     throw new TypeError(`${subject}expected options { ${names} }, not ${describeType(options)}`)
   for (const [name, value] of Object.entries(options)) {
     if (!Object.hasOwn(rules, name))
@@ -98,6 +110,12 @@ function meets(value: unknown, rule: Rule): boolean {
   return 'accepts' in rule ? rule.accepts(value) : rule.includes(value as string)
 }
 
-/** Describes a value by its type only: it may be a token, or a misplaced argument. */
+/** Describes a value by its type or class only: it may be a token, or a misplaced argument. */
 export const describeType = (value: unknown): string =>
-  value == null ? String(value) : `a value of type ${typeof value}`
+  value == null
+    ? String(value)
+    : `a value of type ${(typeof value === 'object' && value.constructor?.name) || typeof value}`
+
+/** Whether a value is an object whose content is its own properties: no array, Map, or instance of another class. */
+export const isPlainObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Object.getPrototypeOf(Object.getPrototypeOf(value) ?? value)

@@ -127,7 +127,11 @@ export class Namespaces {
     const from = this.getFile(id)
     if (!hasDatabaseFile(from)) throw new MissingFileError()
     await this.#upstream.ensureRunning()
-    await copyOpenDatabase(from, file)
+    try {
+      await copyOpenDatabase(from, file)
+    } catch (error) {
+      throw hasDatabaseFile(from) ? error : new MissingFileError()
+    }
   }
 
   /** Exports a database to a temporary file. */

@@ -4,6 +4,7 @@ import {
   type Client,
   DatabaseError,
   HttpError,
+  ProtocolError,
   type ResultSet,
   serverVersion,
 } from '@batonsql/core'
@@ -67,7 +68,7 @@ class Prompt extends Session {
   async run(): Promise<void> {
     const version = await serverVersion(this.db).catch((error: unknown) => {
       // some services lack this route, and the first statement reports an invalid token
-      if (error instanceof HttpError) return 'Connected'
+      if (error instanceof HttpError || error instanceof ProtocolError) return 'Connected'
       throw error
     })
     await this.print(`${version}. Statements end with ; and .help shows help.`)

@@ -100,7 +100,7 @@ test.each([
   [{ headers: { 'x-key': 'sécret€' } }, /^the header x-key contains invalid characters$/],
   [{ headers: { 'x-key:': 'secret' } }, /^the header x-key: contains invalid characters$/],
   [{ allowedHosts: null }, /allowedHosts/],
-  [{ allowedHosts: {} }, /allowedHosts must be an array, not a value of type object/],
+  [{ allowedHosts: {} }, /allowedHosts must be an array, not a value of type Object/],
   [{ minReplicationIndex: 'x' }, /whole number, not "x"/],
   [
     { requestTimeoutMs: '5' },
@@ -159,6 +159,10 @@ test('a namespace is sent in base64 without padding', () => {
   expect(resolveConfig({ url: 'http://h', namespace: 'foo-é' }).headers).toEqual({
     'x-namespace-bin': 'Zm9vLcOp',
   })
+})
+
+test('an empty namespace, as of an unset variable, is sent: the request must not reach another database', () => {
+  expect(resolveConfig({ url: 'http://h', namespace: '' }).headers).toEqual({ 'x-namespace-bin': '' })
 })
 
 test('later changes to the configuration object have no effect', () => {

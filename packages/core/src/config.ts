@@ -148,7 +148,8 @@ export function resolveConfig(config: ClientConfig): ResolvedConfig {
     throw new TypeError(`minReplicationIndex must be a whole number, not "${minReplicationIndex}"`)
   const { address, token } = parseUrl(url)
   const headers: Record<string, string> = {}
-  if (namespace)
+  // an empty one, as of an unset variable, is sent too: without it, the request would be for the database of the URL
+  if (namespace !== undefined)
     headers['x-namespace-bin'] = encodeBase64(new TextEncoder().encode(namespace)).replace(/=+$/, '')
   for (const [name, value] of headerEntries(options.headers)) {
     checkOption(`the header ${name}`, value, 'string')

@@ -12,6 +12,9 @@ export interface MigrationSource {
   readonly when: number
 }
 
+/** Types of the fields of a `MigrationSource`. */
+export const SOURCE_FIELDS = { tag: 'string', sql: 'string', when: 'number' } as const
+
 /** Where the migrations are. */
 export type MigrationLocation<Source> =
   | {
@@ -27,7 +30,7 @@ export type MigrationLocation<Source> =
 
 const OPTIONS = {
   migrationsFolder: 'string',
-  migrations: 'object',
+  migrations: { text: 'an array', accepts: Array.isArray },
   migrationsTable: 'string',
   outOfOrder: ['apply', 'error'],
   transaction: 'boolean',
@@ -38,19 +41,29 @@ const OPTIONS = {
 
 /**
  * Checks the options of `migrate`, which `pendingMigrations` also accepts, and returns the given migrations, or reads them from their
- * folder. @param ownOptions rules of the options that only one Drizzle version has
- * @throws TypeError for an invalid option, or if neither or both places of the migrations are given
+ * folder. @param fields types of a migration's fields
+ * @param ownOptions rules of the options that only one Drizzle version has
+ * @throws TypeError for an invalid option or migration, or if neither or both places of the migrations are given
  */
 export async function findMigrations<Source>(
   config: MigrationLocation<Source>,
   readFolder: (folder: string) => Promise<readonly Source[]>,
+  fields: Readonly<Record<keyof Source & string, 'string' | 'number'>>,
+  // oxlint-disable-next-line max-params
   ownOptions: { readonly init?: 'boolean' } = {},
 ): Promise<readonly Source[]> {
   checkOptions<object>(config, { ...OPTIONS, ...ownOptions })
   const { migrations, migrationsFolder } = config
   if (!migrations === !migrationsFolder)
     throw new TypeError('expected either `migrationsFolder` or `migrations`')
-  return migrations ?? (await readFolder(migrationsFolder))
+  const sources = migrations ?? (await readFolder(migrationsFolder))
+  for (const [index, source] of sources.entries())
+    for (const [name, type] of Object.entries<string>(fields)) {
+      const value = (source as Partial<Record<string, unknown>> | null)?.[name]
+      if (typeof value !== type || Number.isNaN(value))
+        throw new TypeError(`migrations[${index}].${name} must be a ${type}, not ${typeof value}`)
+    }
+  return sources
 }
 
 export interface Migration {

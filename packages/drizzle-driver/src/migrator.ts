@@ -12,6 +12,7 @@ import {
   type MigrationLocation,
   type MigrationSource,
   readMigrations,
+  SOURCE_FIELDS,
 } from './migration-source.ts'
 
 export type { MigrateOptions, PlannedMigration } from './apply-migrations.ts'
@@ -45,7 +46,7 @@ export async function migrate(
   db: { readonly $client: Client },
   config: MigrateConfig & { readonly dryRun?: boolean | undefined },
 ): Promise<string[] | PlannedMigration[]> {
-  const sources = await findMigrations(config, readMigrations)
+  const sources = await findMigrations(config, readMigrations, SOURCE_FIELDS)
   const run = config.dryRun ? findPending : applyMigrations
   return await run(db.$client, journalLayout, { ...config, sources })
 }
@@ -61,7 +62,7 @@ export async function pendingMigrations(
   db: { readonly $client: Client },
   config: PendingConfig,
 ): Promise<string[]> {
-  const sources = await findMigrations(config, readMigrations)
+  const sources = await findMigrations(config, readMigrations, SOURCE_FIELDS)
   const pending = await findPending(db.$client, journalLayout, { ...config, sources })
   return pending.map(({ tag }) => tag)
 }

@@ -71,7 +71,6 @@ export async function batch<const Q extends readonly Batchable[] | []>(
   checkOptions(options, { mode: 'string' })
   const { mode } = options
   const compiledQueries = compileAll(queries, db)
-  if (queries.length === 0) return [] as BatchResults<Q>
   const executorWithoutPlugins = executor.withoutPlugins()
   let replayFailure: { readonly error: unknown } | null = null
   const check = async (): Promise<void> => {

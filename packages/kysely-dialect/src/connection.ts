@@ -235,6 +235,8 @@ export class BatonConnection implements DatabaseConnection {
   }
 
   async #executeBatch({ queries, mode, check, recover }: BatchCommand): Promise<QueryResult<unknown>> {
+    // also for an empty batch
+    this.#checkUsable()
     for (const query of queries) this.#accept(query)
     const transaction = this.#transaction
     const statements = queries.map(toStatement)

@@ -23,15 +23,21 @@ export class BatonDialect implements Dialect {
   /**
    * Does not connect. `new Kysely` throws a TypeError for an invalid option of the client.
    * @throws TypeError if neither or both of `client` and `url` are given, if `client` is no Baton client or is given with a client option,
-   * or for an invalid `transactionMode`
+   * or for an invalid `transactionMode` or `transactionalMigrations`
    */
   constructor(config: BatonDialectConfig) {
-    const { client, url, transactionMode = 'immediate', ...otherOptions } = { ...config }
+    const {
+      client,
+      url,
+      transactionMode = 'immediate',
+      transactionalMigrations = false,
+      ...otherOptions
+    } = { ...config }
     if (client !== undefined && url !== undefined) throw new TypeError(`${EXPECTED}, not both`)
     if (client === undefined && url === undefined)
       throw new TypeError(`${EXPECTED}; both are undefined: is the environment variable for \`url\` set?`)
     if (client !== undefined) checkClient(client)
-    const clientOption = Object.keys(otherOptions).find((name) => name !== 'transactionalMigrations')
+    const [clientOption] = Object.keys(otherOptions)
     if (client && clientOption)
       throw new TypeError(
         `\`${clientOption}\` cannot be combined with \`client\`: pass it to \`createClient\``,
@@ -39,6 +45,10 @@ export class BatonDialect implements Dialect {
     if (transactionMode !== 'immediate' && transactionMode !== 'deferred')
       throw new TypeError(
         `\`transactionMode\` must be 'immediate' or 'deferred', not '${String(transactionMode)}'`,
+      )
+    if (typeof transactionalMigrations !== 'boolean')
+      throw new TypeError(
+        `\`transactionalMigrations\` must be a boolean, not ${typeof transactionalMigrations}`,
       )
     this.#config = Object.freeze({ ...config })
   }

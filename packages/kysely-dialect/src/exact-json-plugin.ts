@@ -1,3 +1,4 @@
+import { checkOptions } from '@batonsql/core/adapter'
 import type {
   KyselyPlugin,
   PluginTransformQueryArgs,
@@ -30,8 +31,10 @@ export interface ExactJSONResultsPluginOptions {
 export class ExactJSONResultsPlugin implements KyselyPlugin {
   readonly #shouldParse: (text: string, column: string) => boolean
 
-  constructor({ shouldParse = () => true }: ExactJSONResultsPluginOptions = {}) {
-    this.#shouldParse = shouldParse
+  /** @throws TypeError for an invalid option */
+  constructor(options: ExactJSONResultsPluginOptions = {}) {
+    checkOptions(options, { shouldParse: 'function' })
+    this.#shouldParse = options.shouldParse ?? (() => true)
   }
 
   transformQuery({ node }: PluginTransformQueryArgs): RootOperationNode {

@@ -203,6 +203,7 @@ describe('requests', () => {
       [() => databases.createToken('a', { authorization: 'read' as never }), "'read-only'"],
       [() => databases.list({ page: 1 } as never).toArray(), 'page'],
       [() => databases.list({ pageSize: 0 }).toArray(), 'pageSize'],
+      [() => databases.list({ pageSize: Infinity }).toArray(), 'pageSize must be an integer from 1'],
       [() => databases.list(null as never).toArray(), 'expected options'],
       [() => databases.list().toArray({ limit: null as never }), 'limit must be an integer >= 0, not null'],
       [() => databases.list().toArray({ max: 5 } as object), 'unknown option max'],
@@ -506,7 +507,8 @@ describe('readiness', () => {
       expect(failure).toBeInstanceOf(TypeError)
       expect(failure.message).toMatch(/^authToken (?!.*(?:a\nb|tök))/)
     }
-    for (const hostname of [undefined, null, '', 'a b', 'a:b']) {
+    for (const hostname of [undefined, null, '', 'a b', 'a:b', 'https://a', 'a?b', 'u@a', 5]) {
+      expect(() => databaseUrl(hostname as never)).toThrow(new TypeError('the hostname is invalid'))
       const wait = platform.databases.waitUntilReady({ ...created, hostname } as never)
       await expect(wait).rejects.toThrow('hostname is invalid')
     }
@@ -723,6 +725,40 @@ test.each([
       )
     else expect(error, name).toMatchObject({ status: 404 })
   }
+})
+
+test.each([
+  ['a Map', new Map()],
+  ['a Date', new Date()],
+  ['an array', []],
+])('every method rejects %s, whose content would be lost, before it sends anything', async (_, value) => {
+  const { platform, received } = scriptedPlatform({ status: 404 }, { maxRetries: 0 })
+  for (const [name, method] of listMethods(platform)) {
+    const result = method(value) as PromiseLike<unknown> & AsyncIterable<unknown>
+    const outcome = Symbol.asyncIterator in result ? result[Symbol.asyncIterator]().next() : result
+    await expect(Promise.resolve(outcome), name).rejects.toThrow(TypeError)
+  }
+  for (const [call, message] of [
+    [
+      () => platform.databases.create({ name: 'a', group: 'b', seed: value } as never),
+      'seed must be a plain object',
+    ],
+    [
+      () => platform.databases.create({ name: 'a', group: 'b' }, { wait: value } as never),
+      'wait must be a boolean, or',
+    ],
+    [
+      () => platform.databases.updateConfiguration('a', { allowedIps: { value } } as never),
+      'allowedIps must',
+    ],
+    [() => platform.databases.createToken('a', { permissions: { value } } as never), 'permissions must be'],
+    [() => platform.groups.create({ name: 'a', location: 'b', extensions: { value } } as never), "'all', or"],
+    [() => platform.request('GET', '/v1', { query: { value } as never }), 'query.value must be a string'],
+    [() => platform.databases.ensure({ name: 'a', group: 'b' }, value as never), 'expected options { signal'],
+    [() => platform.groups.ensure({ name: 'a', location: 'b' }, value as never), 'expected options { signal'],
+  ] as const)
+    await expect(call()).rejects.toThrow(message)
+  expect(received).toEqual([])
 })
 
 test('finding the host of a database to wait for has a time limit', async () => {

@@ -1,4 +1,4 @@
-import { checkEnds } from '@batonsql/options'
+import { type Condition, checkEnds, checkOption } from '@batonsql/options'
 
 /**
  * Replaces the parameters in braces in a pattern, such as `/v1/organizations/{organization}`, with encoded values.
@@ -27,10 +27,19 @@ export function checkPath(path: string): string {
 
 export type Query = Readonly<Record<string, string | number | boolean | null | undefined>>
 
-/** Returns the query with its question mark; empty if no value is set. */
+const QUERY_VALUE: Condition = {
+  text: 'a string, a number or a boolean',
+  accepts: (value) => ['string', 'number', 'bigint', 'boolean'].includes(typeof value),
+}
+
+/** Returns the query with its question mark; empty if no value is set. @throws TypeError for a value that is an object */
 export function queryText(query: Query): string {
   const parameters = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) if (value != null) parameters.append(name, String(value))
+  for (const [name, value] of Object.entries(query)) {
+    if (value == null) continue
+    checkOption(`query.${name}`, value, QUERY_VALUE)
+    parameters.append(name, String(value))
+  }
   return parameters.size === 0 ? '' : `?${parameters.toString()}`
 }
 

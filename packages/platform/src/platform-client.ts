@@ -1,4 +1,4 @@
-import { CALL_OPTIONS, type Condition, checkOptions } from '@batonsql/options'
+import { CALL_OPTIONS, type Condition, checkOptions, isPlainObject, PLAIN_OBJECT } from '@batonsql/options'
 import { call, type Request } from './call.ts'
 import {
   type PlatformCallOptions,
@@ -68,15 +68,12 @@ export interface PlatformClient {
   ): PlatformCall<T>
 }
 
-/** Returns the kind of an object, such as `Object`, `Map` or `URLSearchParams`; `Object` for an instance of a user's class. */
-const kindOf = (value: unknown): string => Object.prototype.toString.call(value).slice('[object '.length, -1)
-// of other kinds, such as URLSearchParams, the content would be lost
-const QUERY: Condition = { text: 'a plain object', accepts: (value) => kindOf(value) === 'Object' }
+// the content of other objects, such as a Map, would be lost
 const BODY: Condition = {
   text: 'a plain object, an array or FormData',
-  accepts: (value) => ['Object', 'Array'].includes(kindOf(value)) || value instanceof FormData,
+  accepts: (value) => isPlainObject(value) || Array.isArray(value) || value instanceof FormData,
 }
-const REQUEST_OPTIONS = { ...CALL_OPTIONS, query: QUERY, body: BODY, isIdempotent: 'boolean' } as const
+const REQUEST_OPTIONS = { ...CALL_OPTIONS, query: PLAIN_OBJECT, body: BODY, isIdempotent: 'boolean' } as const
 const METHODS: readonly Request['method'][] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
 /** Creates a client for the platform API, without sending anything. @throws TypeError with the invalid option */

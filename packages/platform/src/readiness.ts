@@ -24,15 +24,21 @@ const CLOSE = '{"requests":[{"type":"close"}]}'
 /**
  * Returns the URL of a database from its `hostname`: `http` on this machine, `https` elsewhere. A path ends with a slash, because
  * other clients drop the last segment of a path without one.
+ * @throws TypeError for anything but a host, with port and path if it has them
  */
 export function databaseUrl(hostname: string): string {
   const url = baseUrl(hostname)
   return hostname.includes('/') && !hostname.endsWith('/') ? `${url}/` : url
 }
 
+const HOST = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?(?:\/[^\s?#\\]*)?$/i
+
 function baseUrl(hostname: string): string {
   const isLocal = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\]|[^/]*\.localhost)(:|\/|$)/.test(hostname)
-  return `${isLocal ? 'http' : 'https'}://${hostname}`
+  const url = `${isLocal ? 'http' : 'https'}://${hostname}`
+  if (typeof hostname !== 'string' || !HOST.test(hostname) || !URL.canParse(url))
+    throw new TypeError('the hostname is invalid')
+  return url
 }
 
 /** Checks the options of a wait. @throws TypeError with the invalid option */
@@ -47,7 +53,6 @@ export async function waitForDatabase(
 ): Promise<void> {
   const { signal, timeoutMs = 30_000, authToken } = options
   const url = `${baseUrl(hostname)}/v2/pipeline`
-  if (!hostname || !URL.canParse(url)) throw new TypeError('the hostname is invalid')
   const failure = (code: 'TIMEOUT' | 'ABORTED', message: string, cause?: unknown): PlatformError =>
     new PlatformError({ code, message, cause, method: 'POST', path: url, outcome: 'not_applied' })
   let problem = 'no response'

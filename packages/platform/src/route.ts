@@ -1,4 +1,4 @@
-import { CALL_OPTIONS, checkOption, checkOptions, POSITIVE_INTEGER, type RulesOf } from '@batonsql/options'
+import { CALL_OPTIONS, COUNT, checkOption, checkOptions, type RulesOf } from '@batonsql/options'
 import { call, type Request } from './call.ts'
 import type { PlatformCallOptions, ResolvedConfig } from './config.ts'
 import { type Page, Pages } from './pages.ts'
@@ -123,7 +123,7 @@ export function buildRoutes(config: ResolvedConfig) {
     method(
       config,
       pattern,
-      { rules: { ...rules, pageSize: POSITIVE_INTEGER }, send },
+      { rules: { ...rules, pageSize: COUNT }, send },
       (request, { pageSize = 100, ...options }: PagedOptions) =>
         new Pages((at) => {
           const query = { ...request.query, ...toQuery(at, pageSize) }

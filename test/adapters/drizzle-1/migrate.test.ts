@@ -42,6 +42,10 @@ const journalOf = (files: ReturnType<typeof readMigrationFiles>) =>
 test.each<[object, string]>([
   [{ dryrun: true }, 'unknown option dryrun; the options are'],
   [{ outOfOrder: 'reject' }, "outOfOrder must be 'apply' or 'error', not 'reject'"],
+  [{ migrations: [{ name: createA.name }] }, 'migrations[0].sql must be a string, not undefined'],
+  [{ migrations: [{ ...createA, name: 5 }] }, 'migrations[0].name must be a string, not number'],
+  [{ migrations: [createA, null] }, 'migrations[1].name must be a string, not undefined'],
+  [{ migrations: { createA } }, 'migrations must be an array, not a value of type Object'],
 ])('rejects the option %o', async (options, message) => {
   const config = { migrations: [createA], ...options }
   await expect(migrate(db, config)).rejects.toThrow(message)

@@ -54,6 +54,9 @@ test.each<[object, string]>([
   [{ transaction: 0 }, 'transaction must be boolean'],
   [{ onWarning: 'log' }, 'onWarning must be function'],
   [{ timeoutMs: '5' }, 'timeoutMs must be number'],
+  [{ migrations: [{ tag: 'a', when: 1 }] }, 'migrations[0].sql must be a string, not undefined'],
+  [{ migrations: [createA, { ...createB, when: '1' }] }, 'migrations[1].when must be a number, not string'],
+  [{ migrations: new Map() }, 'migrations must be an array, not a value of type Map'],
 ])('rejects the option %o', async (options, message) => {
   const config = { migrations: [createA], ...options }
   await expect(migrate(db, config)).rejects.toThrow(message)

@@ -388,7 +388,7 @@ describe('drizzle()', () => {
     [null, /expected a URL, a client, .* not null/],
     [5, /expected a URL, a client, .* not number/],
     // such as a client of @libsql/client
-    [{ client: { execute: () => {}, batch: () => {} } }, /expected a client from createClient\(\) .* object/],
+    [{ client: { execute: () => {}, batch: () => {} } }, /expected a client from createClient\(\) .* Object/],
     [{ client: 'libsql://h' }, /expected a client from createClient\(\) .* string/],
     [{ url: 'libsql://h?authToken=secret' }, /either `client` or `connection`, not an object of url/],
     ['localhost:8080', /did you mean http:\/\/localhost:8080\?/],

@@ -1,3 +1,4 @@
+import { createClient } from '@batonsql/core'
 import { BatonDialect, batch } from '@batonsql/kysely-dialect'
 import {
   CamelCasePlugin,
@@ -101,6 +102,23 @@ test('accepts arrays of unknown length, and an empty array', async () => {
   expectTypeOf(inserted).toEqualTypeOf<{ name: string }[][]>()
   expect(inserted).toEqual([[{ name: 'a' }], [{ name: 'b' }]])
   expect(await countRequestsOf(() => expect(batch(db, [])).resolves.toEqual([]))).toBe(0)
+})
+
+test('an empty batch is rejected like any other: by a client, an instance, a transaction or a connection that has ended, and for its mode', async () => {
+  await expect(batch(db, [], { mode: 'exclusive' as never })).rejects.toThrow('mode must be')
+  const ended = await db.transaction().execute(async (trx) => {
+    await sql`select 1`.execute(trx)
+    return trx
+  })
+  await expect(batch(ended, [])).rejects.toThrow('already committed')
+  const released = await db.connection().execute(async (connection) => connection)
+  await expect(batch(released, [])).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+  const client = createClient(database.config)
+  const ofClosed = new Kysely({ dialect: new BatonDialect({ client }) })
+  await client.close()
+  await expect(batch(ofClosed, [])).rejects.toMatchObject({ code: 'CLOSED' })
+  await ofClosed.destroy()
+  await expect(batch(ofClosed, [])).rejects.toThrow('destroyed')
 })
 
 test('a compiled query can be used in several batches, and executed separately afterwards', async () => {

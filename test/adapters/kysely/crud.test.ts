@@ -384,11 +384,15 @@ describe('ownership', () => {
       // such as a client of @libsql/client
       [
         { client: { execute: () => {}, batch: () => {} } },
-        /expected a client from createClient\(\) .* object/,
+        /expected a client from createClient\(\) .* Object/,
       ],
       [{ client: null }, /expected a client from createClient\(\) .* null/],
       [{ authToken: 'secret' }, /^(?!.*secret).*either `client` or `url`/],
       [{ url: 'http://h', transactionMode: 'write' }, /'immediate' or 'deferred', not 'write'/],
+      [
+        { url: 'http://h', transactionalMigrations: 'false' },
+        /`transactionalMigrations` must be a boolean, not/,
+      ],
     ] as const)
       expect(() => new BatonDialect(config as never)).toThrow(message)
     // @ts-expect-error not a configuration

@@ -205,3 +205,12 @@ test('the results have the types of Kysely’s own helpers', () => {
   const object = { a: sql<number>`1`, b: sql<bigint | null>`2` }
   expectTypeOf(jsonBuildObject(object)).toEqualTypeOf(kyselyHelpers.jsonBuildObject(object))
 })
+
+test.each([{ shouldparse: () => false }, { shouldParse: true }, new Map()])(
+  'the plugin rejects the options %o',
+  (options) => {
+    expect(() => new ExactJSONResultsPlugin(options as never)).toThrow(
+      /unknown option shouldparse|shouldParse must be function|expected options/,
+    )
+  },
+)

@@ -256,7 +256,7 @@ test.each<[unknown, object, RegExp]>([
   ['lost', {}, /the kind must be 'lost-request', 'lost-response', .* or an HTTP status from 400 to 599/],
   [200, {}, /or an HTTP status from 400 to 599, not 200/],
   ['busy', { sql: 'insert' }, /sql must be a regular expression, not a value of type string/],
-  ['busy', { on: 0 }, /on must be an integer >= 1, not 0/],
+  ['busy', { on: 0 }, /on must be an integer from 1 to 2\^53 - 1, not 0/],
   ['busy', { times: 2 }, /fail: unknown option times; the options are sql, on, always/],
 ])('%o with %o is rejected', async (kind, options, message) => {
   await expect(database.fail(kind as FailureKind, options)).rejects.toThrow(message)

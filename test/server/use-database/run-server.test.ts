@@ -95,6 +95,25 @@ test('the path of a template is relative to the working directory of the tests',
   await runner.beginTest()
 })
 
+test('calls of setup at the same time start one server', async () => {
+  const fork = vi.spyOn(childProcess, 'fork')
+  syncBuiltinESMExports()
+  onTestFinished(() => {
+    fork.mockRestore()
+    syncBuiltinESMExports()
+  })
+  // a runner may load the module once for each project
+  vi.resetModules()
+  const other = await import('@batonsql/local-server/vitest')
+  expect(other.setup).not.toBe(setup)
+  const starts = [setup(), setup(), other.setup()]
+  // waits for the start
+  await teardown()
+  await Promise.all(starts)
+  expect(fork).toHaveBeenCalledTimes(1)
+  expect(process.env['BATON_TEST_SERVER']).toBe(undefined)
+})
+
 test('teardown ends if the server was killed', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-killed-'))
   vi.stubEnv('TMPDIR', folder)

@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { checkOptions, NON_EMPTY, PORT, POSITIVE_INTEGER, type RulesOf, STRINGS } from '@batonsql/options'
+import { COUNT, checkOptions, NON_EMPTY, PORT, type RulesOf, STRINGS } from '@batonsql/options'
 import { DirectoryLock, openDirectory, type TemporaryDirectory } from '@batonsql/server-common/base'
 import type { SqldAdmin } from './admin.ts'
 import { findSqld } from './binary.ts'
@@ -19,7 +19,7 @@ const OPTIONS: RulesOf<SqldOptions> = {
   port: PORT,
   namespaces: 'boolean',
   publicKeyPem: 'string',
-  maxOpenDatabases: POSITIVE_INTEGER,
+  maxOpenDatabases: COUNT,
   serverArguments: STRINGS,
 }
 

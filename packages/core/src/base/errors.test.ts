@@ -124,6 +124,18 @@ test.each([
   },
 )
 
+test.each([
+  [300, 'not_applied'],
+  [407, 'not_applied'],
+  [408, 'unknown'],
+  [429, 'not_applied'],
+  [500, 'unknown'],
+  [501, 'not_applied'],
+  [502, 'unknown'],
+])('the outcome of HTTP %i is %s', (status, outcome) => {
+  expect(new HttpError(status, 'https://h', '').outcome).toBe(outcome)
+})
+
 describe('isUniqueViolation', () => {
   const violation = new SqlError({ message: 'UNIQUE constraint failed: t.a, t.b', code: 'SQLITE_CONSTRAINT' })
 

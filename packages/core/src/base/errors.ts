@@ -269,8 +269,8 @@ export class HttpError extends BaseError {
     }
     super(`${url} returned HTTP ${status}${reason && `: ${reason.slice(0, 500)}`}${hint ? ` (${hint})` : ''}`)
     this.status = status
-    // a rejected request was not executed; after a failure, or a proxy's timeout, it may have been
-    this.outcome = status < 500 && status !== 408 ? 'not_applied' : 'unknown'
+    // a rejected request was not executed, nor one that is not supported (501); after a failure, or a proxy's timeout, it may have been
+    this.outcome = status < 502 && status !== 500 && status !== 408 ? 'not_applied' : 'unknown'
     // seconds, or a date
     const delayMs =
       Number(retryAfter) >= 0 ? Number(retryAfter) * 1_000 : Date.parse(`${retryAfter}`) - Date.now()

@@ -24,13 +24,13 @@ test.each<[string, () => Promise<unknown>, RegExp]>([
   ['a mode of execute', () => execute({ mode: 'write' }), /unknown option mode; .*timeoutMs/],
   ['timeout', () => execute({ timeout: 5 }), /unknown option timeout; the options are .*timeoutMs/],
   ['rowMode', () => execute({ rowMode: 'arrays' }), /rowMode must be 'object' or 'array', not 'arrays'/],
-  ['rowMode', () => execute({ rowMode: ['array'] }), /rowMode must be .*, not a value of type object/],
+  ['rowMode', () => execute({ rowMode: ['array'] }), /rowMode must be .*, not a value of type Array/],
   ['readOnly', () => execute({ readOnly: 1 }), /readOnly must be boolean, not a value of type number/],
   ['signal', () => execute({ signal: 5 }), /signal must be an AbortSignal, not 5/],
   [
     'a controller instead of its signal',
     () => execute({ signal: new AbortController() }),
-    /signal must be an AbortSignal, not a value of type object/,
+    /signal must be an AbortSignal, not a value of type AbortController/,
   ],
   ['timeoutMs', () => execute({ timeoutMs: 0 }), /timeoutMs must be a positive .*, not 0/],
   ['headers', () => execute({ headers: new Headers() }), /unknown option headers/],
@@ -40,6 +40,9 @@ test.each<[string, () => Promise<unknown>, RegExp]>([
     /expected options { signal, .*, not a value of type string/,
   ],
   ['null', () => execute(null), /expected options .*, not null/],
+  ['a Map', () => execute(new Map([['timeoutMs', 5]])), /expected options .*, not a value of type Map/],
+  ['an array', () => batch(ONE, []), /expected options .*, not a value of type Array/],
+  ['a Map of arguments', () => execute({}, new Map([['a', 1]])), /plain object, not a value of type Map/],
   [
     'a mode of another library',
     () => batch(ONE, { mode: 'write' }),
@@ -147,7 +150,7 @@ test('undefined options are ignored', async () => {
   await expect(db.batch(ONE, { ...options, mode: undefined })).rejects.toMatchObject({ code: 'NETWORK' })
 })
 
-test('calls without statements reject for an aborted signal and a closed stream, like all others', async () => {
+test('calls without statements reject for an aborted signal, a closed stream and a closed client, like all others', async () => {
   const options = { signal: AbortSignal.abort('enough') }
   const stream = openStream(db)
   for (const work of [
@@ -163,4 +166,23 @@ test('calls without statements reject for an aborted signal and a closed stream,
   await stream.close()
   await expect(stream.batch([])).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
   await expect(stream.chain([])).rejects.toMatchObject({ code: 'STREAM_CLOSED' })
+  const closed = createClient({ url: 'http://127.0.0.1:9' })
+  const unused = openStream(closed)
+  const inside = closed.transaction(async (tx) => {
+    const draining = closed.close({ drainMs: Infinity })
+    const results = await tx.batch([])
+    await closed.close()
+    await draining
+    await expect(tx.batch([])).rejects.toMatchObject({ code: 'CLOSED' })
+    return results
+  })
+  expect(await inside).toEqual([])
+  for (const work of [
+    () => closed.batch([]),
+    () => unused.batch([]),
+    () => unused.chain([]),
+    () => executeMultiple(closed, ''),
+    () => optimistic(closed, () => []),
+  ] as (() => Promise<unknown>)[])
+    await expect(work()).rejects.toMatchObject({ code: 'CLOSED' })
 })

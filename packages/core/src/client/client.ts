@@ -6,7 +6,7 @@ import { beginStatement, TRANSACTION_MODES, type TransactionMode } from '../code
 import { rejectControl, rejectSavepoint } from '../codec/statement.ts'
 import type { IntMode } from '../codec/value.ts'
 import { type ClientConfig, resolveConfig } from '../config.ts'
-import { Http } from '../http/http.ts'
+import { Http, joinUrl } from '../http/http.ts'
 import { backoffMs, isTransient } from '../http/retry.ts'
 import { type AtomicBatchOptions, BATCH_OPTIONS, type CallOptions } from '../options.ts'
 import type { Coalescer } from '../request/coalescer.ts'
@@ -47,9 +47,9 @@ const CLOSE_OPTIONS = {
  * aborts pending calls, with the error that the transaction then rejects with. Null if the options have neither.
  */
 function limitTransaction(http: Http, { signal, timeoutMs }: CallOptions): JoinedSignals | null {
-  if (!signal && timeoutMs === undefined) return null
+  if (!signal && !timeoutMs) return null
   const controller = new AbortController()
-  const deadline = timeoutMs === undefined ? undefined : http.deadline(timeoutMs)
+  const deadline = timeoutMs ? http.deadline(timeoutMs) : undefined
   // if the COMMIT is in flight, the stream rejects with a copy whose outcome is `unknown`
   const onTimeout = (): Error =>
     new TransportError('TIMEOUT', `the transaction took longer than ${timeoutMs} ms`, 'not_applied')
@@ -102,8 +102,7 @@ export class Client extends SqlExecutor<AtomicBatchOptions> implements AsyncDisp
 
   /** Address of the database, without a token. */
   get url(): string {
-    const { origin, basePath } = getHttp(this).config.address
-    return origin + basePath
+    return joinUrl(getHttp(this).config.address, '')
   }
 
   /** Time limit of a call in ms, as configured. */

@@ -66,16 +66,17 @@ async function* read(
     db instanceof Transaction || (db instanceof Stream && (db.inTransaction || !db.isOpen))
   if (isInTransaction) rejectForeignKeys([encoded])
   else rejectSavepoint(encoded)
-  options.signal?.throwIfAborted()
   const ownStream = db instanceof Stream || db instanceof Transaction ? null : new ServerStream(getHttp(db))
   const lifetime = ownStream?.http.lifetime
-  lifetime?.begin()
+  let isCounted = false
   let reader: RowReader | undefined
   let report = null as QueryReport | null
   try {
     const open = (stream: ServerStream, context: CallContext): Promise<RowReader> => {
       const { events } = stream.http
       if (events.isWatched) report = events.begin([encoded], stream.state.transaction?.id ?? null)
+      lifetime?.begin()
+      isCounted = true
       return RowReader.open(stream, db, encoded, { ...context, options })
     }
     if (db instanceof Transaction) reader = await Transaction.withStream(db, options, open)
@@ -95,6 +96,6 @@ async function* read(
     if (reader?.stoppedEarly) report?.end({ rows: reader.count, rowsRead: 0, rowsWritten: 0 })
     reader?.release()
     if (ownStream) await untilClosed(ownStream.close(), ownStream.http, options)
-    lifetime?.end()
+    if (isCounted) lifetime?.end()
   }
 }

@@ -30,9 +30,9 @@ export function run(
   { coalescer, isContinuation = false }: RunContext = {},
 ): Promise<Results> {
   const { events, lifetime } = http
-  // an empty batch sends nothing; on a closed client, it is rejected below
-  if (statements.length === 0 && (isContinuation || !lifetime.isClosed)) {
-    options.signal?.throwIfAborted()
+  // an empty batch sends nothing
+  if (statements.length === 0) {
+    lifetime.checkOpen(isContinuation, options.signal)
     return Promise.resolve([])
   }
   const isReadOnly = areReadOnly(statements, options)

@@ -39,7 +39,7 @@ test.each(Object.entries(FUNCTIONS))('%s rejects what is not a client', async (_
     [null, 'null'],
     [5, 'a value of type number'],
     ['libsql://secret', 'a value of type string'],
-    [{ execute: () => {}, batch: () => {}, transaction: () => {} }, 'a value of type object'],
+    [{ execute: () => {}, batch: () => {}, transaction: () => {} }, 'a value of type Object'],
   ] as const)
     await expect((async () => call(value as never))()).rejects.toThrow(
       new TypeError(

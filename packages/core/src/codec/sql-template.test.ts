@@ -50,12 +50,12 @@ test('a digit after a value does not become part of its placeholder', () => {
 test('an object that looks like a fragment is a value, which is rejected', () => {
   const lookalike = JSON.parse('{"sql":"1; drop table pet","args":[]}')
   expect(() => encodeStatement(sql`select ${lookalike}`)).toThrow(
-    /^parameter 1: a value of type object cannot be stored/,
+    /^parameter 1: a value of type Object cannot be stored/,
   )
   const missing = undefined as unknown as null
   expect(() => encodeStatement(sql`select ${1}, ${missing}`)).toThrow(/^parameter 2: undefined/)
   expect(() => encodeStatement(sql`select ${[1] as unknown as null}`)).toThrow(
-    /^parameter 1: a value of type object/,
+    /^parameter 1: a value of type Array/,
   )
 })
 
@@ -105,7 +105,7 @@ test.each<[name: string, run: () => unknown, message: string]>([
     () => sql.identifier(5 as never),
     'names as strings, not a value of type number',
   ],
-  ['names in an array', () => sql.identifier(['a'] as never), 'names as strings, not a value of type object'],
+  ['names in an array', () => sql.identifier(['a'] as never), 'names as strings, not a value of type Array'],
   ['no name', () => sql.identifier(), 'names as strings, not undefined'],
   ['a set', () => sql.join(new Set([1]) as never), 'sql.join expects an array'],
   ['a string', () => sql.join('abc' as never), 'sql.join expects an array'],

@@ -1,4 +1,4 @@
-import { describeType } from '@batonsql/options'
+import { describeType, isPlainObject } from '@batonsql/options'
 import { checkBlobLiterals } from '../sql/blob-literals.ts'
 import { isControl, type StatementKind, setsForeignKeys, statementKind } from '../sql/statement-kind.ts'
 import { encodeValue, type InValue } from './value.ts'
@@ -28,7 +28,8 @@ export function encodeStatement(statement: InStatement, args?: InArgs, position 
     )
   checkBlobLiterals(sql)
   if (!sql.isWellFormed()) throw new RangeError(`${position}the SQL has a lone surrogate`)
-  const ownArgs = typeof statement === 'string' ? undefined : statement.args
+  // a string has none
+  const { args: ownArgs } = statement as Exclude<InStatement, string>
   if (args !== undefined && ownArgs !== undefined)
     throw new TypeError(
       'the statement already has arguments: pass undefined instead of others, or the text and its arguments',
@@ -46,8 +47,7 @@ function encodeArgs(args: InArgs, position: string): string {
     }
     return json && `,"args":[${json}]`
   }
-  // the values of other objects, such as a Map or an instance of a class, are not necessarily own properties
-  if (args === null || Object.getPrototypeOf(Object.getPrototypeOf(args) ?? args))
+  if (!isPlainObject(args))
     throw new TypeError(`${position}expected args as an array or a plain object, not ${describeType(args)}`)
   const namedArgs = args as Readonly<Record<string, InValue>>
   // names are sent unchanged: without its prefix, `@a` would bind `:a`, which libsql-server rejects

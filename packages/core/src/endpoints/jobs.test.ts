@@ -77,6 +77,12 @@ test('a failed job rejects with the error of its statement; a failed dry run is 
   expect(received).toHaveLength(2)
 })
 
+test('the outcome of a failed job is unknown, whatever its error says', async () => {
+  const error = 'Schema migration error: migration failed'
+  const { db } = await scripted((_, response) => respond(response, job('RunFailure', { error })))
+  await expect(jobs.wait(db, 2)).rejects.toMatchObject({ message: error, outcome: 'unknown' })
+})
+
 test('a wait ends at its timeout, or when its signal is aborted', async () => {
   const { db } = await scripted((_, response) => respond(response, job('WaitingRun')))
   await expect(jobs.wait(db, 2, { pollMs: 10, timeoutMs: 60 })).rejects.toMatchObject({ code: 'TIMEOUT' })

@@ -100,7 +100,14 @@ export const jobs = {
         onProgress?.(job)
         if (job.status === 'RunSuccess') return job
         if (job.status === 'RunFailure')
-          throw new SqlError({ message: job.error ?? `job ${id} failed`, code: 'SCHEMA_MIGRATION_ERROR' })
+          throw new SqlError(
+            { message: job.error ?? `job ${id} failed`, code: 'SCHEMA_MIGRATION_ERROR' },
+            null,
+            null,
+            [],
+            // whatever the message says: some of the databases may have it
+            'unknown',
+          )
         await http.lifetime.sleep(Math.min(pollMs, deadline.remainingMs), signal)
       }
     } finally {

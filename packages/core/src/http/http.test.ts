@@ -368,6 +368,9 @@ test('isHealthy() and serverVersion() return what the server reports', async () 
   const failing = await scripted(status(503, ''))
   expect(await isHealthy(failing.db)).toBe(false)
   await expect(serverVersion(failing.db)).rejects.toBeInstanceOf(HttpError)
+  const page = await scripted((_, response) => response.end('<!doctype html><title>Sign in</title>'))
+  expect(await isHealthy(page.db)).toBe(false)
+  await expect(serverVersion(page.db)).rejects.toMatchObject({ code: 'PROTOCOL', outcome: 'not_applied' })
 })
 
 test('sends nothing after close, which can be called twice', async () => {

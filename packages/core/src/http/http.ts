@@ -1,4 +1,4 @@
-import { checkEnds, checkOption, describeType, TIME } from '@batonsql/options'
+import { checkEnds, describeType } from '@batonsql/options'
 import { createTransport } from '#transport'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { Deadline } from '../base/deadline.ts'
@@ -101,9 +101,8 @@ export class Http {
     return writes.used + writeLock.pending > 0 || writeLock.isContended || tursodb?.isContended === true
   }
 
-  /** Returns the deadline of a call that begins now. @throws TypeError if `timeoutMs` is invalid */
+  /** Returns the deadline of a call that begins now. */
   deadline(timeoutMs?: number): Deadline {
-    if (timeoutMs !== undefined) checkOption('timeoutMs', timeoutMs, TIME)
     return new Deadline(this.clock, timeoutMs ?? this.config.requestTimeoutMs)
   }
 
@@ -274,7 +273,7 @@ export class Http {
     options: RequestOptions,
   ): Promise<Record<string, string>> {
     const { signal, deadline, policy } = options
-    const requestToken = (): Promise<string> => new Promise((resolve) => resolve(authToken()))
+    const requestToken = async (): Promise<string> => await authToken()
     const { outlivesClient } = policy
     const onTimeout = (): Error =>
       new TransportError(

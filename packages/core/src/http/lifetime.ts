@@ -47,12 +47,18 @@ export class Lifetime {
   }
 
   /**
-   * Counts a call, which may take several requests with waits between them.
+   * Checks whether a call may begin.
    * @param isContinuation whether it is the rest of a call that began before the client was closed
-   * @throws TransportError if the client is closed
+   * @throws the signal's reason; TransportError if the client is closed
    */
-  begin(isContinuation = false): void {
+  checkOpen(isContinuation?: boolean, signal?: AbortSignal): void {
+    signal?.throwIfAborted()
     if (this.#aborted || (this.isClosed && !isContinuation)) throw closedError()
+  }
+
+  /** Counts a call, which may take several requests with waits between them. The parameter and errors are those of `checkOpen`. */
+  begin(isContinuation?: boolean): void {
+    this.checkOpen(isContinuation)
     this.#calls += 1
   }
 

@@ -24,7 +24,13 @@ export class RetryPolicy {
    * @param isIdempotent whether the request may be executed twice
    * @param remainingMs time until the deadline, before which the delay must end
    */
-  takeRetry(error: unknown, attempt: number, isIdempotent = false, remainingMs = Infinity): number | null {
+  // oxlint-disable-next-line max-params
+  takeRetry(
+    error: unknown,
+    attempt: number,
+    isIdempotent: boolean | undefined,
+    remainingMs: number,
+  ): number | null {
     if (attempt >= this.#maxRetries || this.#budget < 1 || !isRetryable(error, isIdempotent)) return null
     const delayMs = (error instanceof HttpError && error.retryAfterMs) || backoffMs(attempt)
     if (delayMs >= remainingMs) return null
@@ -36,7 +42,7 @@ export class RetryPolicy {
 /** Text of the HTTP 500 with which a libsql-server replica rejects reads until it has received the database. */
 const REPLICA_NOT_READY = 'none given'
 
-function isRetryable(error: unknown, isIdempotent: boolean): boolean {
+function isRetryable(error: unknown, isIdempotent: boolean | undefined): boolean | undefined {
   if (error instanceof TransportError) {
     return error.code === 'NETWORK' && (isIdempotent || error.outcome === 'not_applied')
   }

@@ -23,7 +23,7 @@ export type ClientEvent =
       readonly durationMs: number
       /** Number of rows returned. */
       readonly rows: number
-      /** Number of rows read and written by the engine, for billing. */
+      /** Number of rows read and written by the engine, for billing; 0 for `readRows`, whose responses do not contain it. */
       readonly rowsRead: number
       readonly rowsWritten: number
     }

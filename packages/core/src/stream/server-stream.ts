@@ -373,10 +373,9 @@ export class ServerStream implements OpenStream, SendingStream {
         return new TypeError(rejection.message)
       case 'queueFull':
         return queueFullError(config.queueLimit)
-      case 'timeout':
-        break
+      default:
+        return timeoutError(rejection.timeoutMs, config.address.origin)
     }
-    return timeoutError(rejection.timeoutMs, config.address.origin)
   }
 
   #getLossError(): StreamError {
@@ -397,7 +396,7 @@ export class ServerStream implements OpenStream, SendingStream {
   ): Promise<Results> {
     // on a closed stream, it is rejected below
     if (statements.length === 0 && this.state.isOpen) {
-      options.signal?.throwIfAborted()
+      this.http.lifetime.checkOpen(this.#isTracked || this.#isOpenOnServer, options.signal)
       return Promise.resolve([])
     }
     const { transaction } = this.state

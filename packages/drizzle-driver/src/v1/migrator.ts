@@ -77,4 +77,6 @@ export async function pendingMigrations(
 }
 
 const findSources = async (location: MigrationLocation<MigrationSource>): Promise<Pre1MigrationSource[]> =>
-  (await findMigrations(location, readMigrations, { init: 'boolean' })).map(toMigration)
+  (
+    await findMigrations(location, readMigrations, { name: 'string', sql: 'string' }, { init: 'boolean' })
+  ).map(toMigration)

@@ -126,11 +126,11 @@ export class WorkerPool {
 
   #openNow(id: DatabaseId): DatabaseWorker {
     const settings = this.#getEffectiveSettings(id)
-    if (settings === undefined) throw new Error(`database ${id} is unknown to the engine`)
     const { dialect, isDurable } = this.#options
     const path = this.#options.getPath(id)
     const role = this.#options.getRole(id)
-    if (!hasDatabaseFile(path)) throw new MissingFileError()
+    // a database without settings has just been removed
+    if (settings === undefined || !hasDatabaseFile(path)) throw new MissingFileError()
     const lastIndex = this.#indexes.get(id) ?? null
     this.#indexes.delete(id)
     const worker = this.#openWith({ id, path, role, dialect, isDurable, settings, lastIndex })

@@ -1,4 +1,4 @@
-import { checkOption, checkOptions, POSITIVE_INTEGER, type Rule, type RulesOf } from '@batonsql/options'
+import { COUNT, checkOption, checkOptions, type Rule, type RulesOf } from '@batonsql/options'
 
 const KINDS = ['lost-request', 'lost-response', 'lost-transaction', 'busy', 'no-response'] as const
 
@@ -40,7 +40,7 @@ const KIND: Rule = {
 }
 const OPTIONS: RulesOf<FailureOptions> = {
   sql: { text: 'a regular expression', accepts: (value) => value instanceof RegExp },
-  on: POSITIVE_INTEGER,
+  on: COUNT,
   always: 'boolean',
 }
 

@@ -1,4 +1,4 @@
-import { checkOptions, NON_EMPTY, type RulesOf, STRINGS } from '@batonsql/options'
+import { checkOptions, NON_EMPTY, PLAIN_OBJECT, type RulesOf, STRINGS } from '@batonsql/options'
 import { fromRequest, toResponse } from '@batonsql/server-common/http'
 import { DEFAULT_DATABASE } from './resolve-address.ts'
 import type { DatabaseAddress } from './server.ts'
@@ -23,7 +23,7 @@ export interface LocalHandlerOptions {
 const OPTIONS: RulesOf<LocalHandlerOptions> = {
   dataDirectory: NON_EMPTY,
   auth: 'boolean',
-  domains: 'object',
+  domains: PLAIN_OBJECT,
   allowOrigins: STRINGS,
   onLost: 'function',
 }

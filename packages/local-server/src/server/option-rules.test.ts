@@ -30,6 +30,17 @@ test.each(NOT_LISTS.map((value) => ({ value })))('a list of names is not $value'
   )
 })
 
+test.each([new Map([['app', {}]]), ['app'], null])(
+  'databases and domains are plain objects, not %o',
+  async (value) => {
+    for (const name of ['databases', 'domains', 'sqld'])
+      await expect(startLocalServer({ [name]: value })).rejects.toThrow(
+        `startLocalServer: ${name} must be a plain object, not `,
+      )
+    expect(() => createHandler({ domains: value as never })).toThrow('domains must be a plain object, not ')
+  },
+)
+
 test('the name of a database and a location are checked before the data directory is created', async () => {
   const dataDirectory = join(createTemporaryDirectory(), 'data')
   await expect(startLocalServer({ dataDirectory, databases: { a: {}, BAD: {} } })).rejects.toThrow(
@@ -72,6 +83,22 @@ test('a path is not empty: it would be the working directory', async () => {
     "useDatabase: template must be a function, { key, create } or the path of a file, not ''",
   )
 })
+
+test.each([Infinity, 2 ** 53, -1, 0.5, Number.NaN])(
+  'a number that is stored or sent is not %d',
+  async (value) => {
+    await using server = await startLocalServer()
+    await expect(startSqld({ maxOpenDatabases: value })).rejects.toThrow(
+      'startSqld: maxOpenDatabases must be an integer from 1 to 2^53 - 1, not ',
+    )
+    await expect(startLocalServer({ platform: { readyDelayMs: value } })).rejects.toThrow(
+      'platform: readyDelayMs must be an integer from 0 to 2^31 - 1, not ',
+    )
+    expect(() => server.fail('default', 'busy', { on: value })).toThrow(
+      'fail: on must be an integer from 1 to 2^53 - 1, not ',
+    )
+  },
+)
 
 test('a name is a string: null and undefined are not taken for the words', async () => {
   await using server = await startLocalServer({ platform: {} })

@@ -1,5 +1,5 @@
 import { isSlug } from '@batonsql/control-plane'
-import { checkOptions, NON_NEGATIVE_INTEGER, PORT, type RulesOf } from '@batonsql/options'
+import { checkOptions, PORT, type RulesOf } from '@batonsql/options'
 
 /** Options of the platform API. */
 export interface PlatformOptions {
@@ -18,11 +18,13 @@ export interface PlatformOptions {
   readonly takenNameStatus?: 400 | 409
 }
 
+const isDelay = (value: unknown): boolean =>
+  Number.isInteger(value) && Number(value) >= 0 && Number(value) < 2 ** 31
 const OPTIONS: RulesOf<PlatformOptions> = {
   port: PORT,
   organization: 'string',
   domain: 'string',
-  readyDelayMs: NON_NEGATIVE_INTEGER,
+  readyDelayMs: { text: 'an integer from 0 to 2^31 - 1', accepts: isDelay },
   takenNameStatus: { text: '400 or 409', accepts: (status) => status === 400 || status === 409 },
 }
 const LABEL = '[a-z0-9](?:[a-z0-9-]*[a-z0-9])?'

@@ -2,7 +2,15 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getReplicaLocations, type SnapshotRow } from '@batonsql/control-plane'
 import { INSPECTOR_PATH } from '@batonsql/inspector'
-import { checkOption, checkOptions, NON_EMPTY, PORT, type RulesOf, STRINGS } from '@batonsql/options'
+import {
+  checkOption,
+  checkOptions,
+  NON_EMPTY,
+  PLAIN_OBJECT,
+  PORT,
+  type RulesOf,
+  STRINGS,
+} from '@batonsql/options'
 import { isLoopback } from '@batonsql/server-common/auth'
 import type { ReplicaCondition } from '@batonsql/server-common/backend'
 import { runAll } from '@batonsql/server-common/base'
@@ -36,17 +44,17 @@ export interface DatabaseAddress {
 const OPTIONS: RulesOf<LocalServerOptions> = {
   backend: ['embedded', 'sqld'],
   dataDirectory: NON_EMPTY,
-  databases: 'object',
+  databases: PLAIN_OBJECT,
   port: PORT,
   host: NON_EMPTY,
   auth: 'boolean',
   dialect: DIALECTS,
   platform: 'object',
   sqldPath: 'string',
-  sqld: 'object',
+  sqld: PLAIN_OBJECT,
   replicas: STRINGS,
   replicaLagMs: 'number or object',
-  domains: 'object',
+  domains: PLAIN_OBJECT,
   allowOrigins: STRINGS,
   inspector: 'boolean',
   log: LOG_LEVELS,

@@ -1,4 +1,12 @@
-import { type Condition, checkOption } from '@batonsql/options'
+import {
+  CALL_OPTIONS,
+  type Condition,
+  checkOption,
+  checkOptions,
+  isPlainObject,
+  PLAIN_OBJECT,
+  STRINGS,
+} from '@batonsql/options'
 import type { PlatformCallOptions, ResolvedConfig } from '../config.ts'
 import { createUnlessExists } from '../ensure.ts'
 import type * as models from '../models.ts'
@@ -96,11 +104,16 @@ export interface CreateTokenOptions extends PlatformCallOptions {
     | undefined
 }
 
+const PERMISSION_LIST: Condition = {
+  text: 'an array of { tables, actions }',
+  accepts: (value) => Array.isArray(value) && value.every(isPlainObject),
+}
+
 /** Rules for the options that limit what a token permits. */
 export const PERMISSIONS = {
   authorization: ['full-access', 'read-only'],
-  readAttach: 'object',
-  permissions: 'object',
+  readAttach: STRINGS,
+  permissions: PERMISSION_LIST,
 } as const
 
 /** Options of the routes that create tokens, for databases and for groups. */
@@ -122,6 +135,11 @@ export function withTotal(usage: models.DatabaseUsage): models.DatabaseUsage {
   return withRaw({ ...usage, total: isObject(total) ? toView(total) : null }, raw)
 }
 
+const WAIT: Condition = {
+  text: 'a boolean, or the options of waitUntilReady',
+  accepts: (value) => typeof value === 'boolean' || isPlainObject(value),
+}
+
 const DATE_OR_TEXT: Condition = {
   text: 'a valid Date or text',
   accepts: (value) => typeof value === 'string' || (value instanceof Date && !Number.isNaN(value.getTime())),
@@ -137,11 +155,11 @@ const toDatabaseBody = (database: NewDatabase): object =>
   checkedBody(database, {
     name: 'string',
     group: 'string',
-    seed: 'object',
+    seed: PLAIN_OBJECT,
     sizeLimit: 'string',
     isSchema: 'boolean',
     schema: 'string',
-    remoteEncryption: 'object',
+    remoteEncryption: PLAIN_OBJECT,
   })
 
 const databaseRoutes = ({ route, removal, pages }: Routes) => ({
@@ -166,7 +184,7 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
    */
   create: route(`POST ${DATABASES_PATH}`, object<models.CreatedDatabase>('database', 'hostname'), {
     body: toDatabaseBody,
-    rules: { wait: 'boolean or object' },
+    rules: { wait: WAIT },
     send: sendNothing<CreateDatabaseOptions>(),
   }),
   /** Returns a database by its name. @throws PlatformError with status 404 if it does not exist (`isNotFound`) */
@@ -187,8 +205,8 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
           blockWrites: 'boolean',
           deleteProtection: 'boolean',
           allowAttach: 'boolean',
-          allowedIps: 'object',
-          allowedAwsVpcIds: 'object',
+          allowedIps: STRINGS,
+          allowedAwsVpcIds: STRINGS,
         }),
       isIdempotent: true,
     },
@@ -266,7 +284,7 @@ export function buildDatabases(config: ResolvedConfig, routes: Routes): Database
   const { create, get } = methods
   /** Returns a function that waits for the new database if requested. @throws TypeError for invalid wait options */
   const prepareWait = ({ wait = false, signal }: CreateDatabaseOptions) => {
-    checkOption('wait', wait, 'boolean or object')
+    checkOption('wait', wait, WAIT)
     const waitOptions = typeof wait === 'object' ? { ...wait } : {}
     checkWaitOptions(waitOptions)
     return async (hostname: string): Promise<void> => {
@@ -288,6 +306,7 @@ export function buildDatabases(config: ResolvedConfig, routes: Routes): Database
       }),
     async ensure(requested, options = {}) {
       toDatabaseBody(requested) // checked even if there is nothing to create
+      checkOptions(options, { ...CALL_OPTIONS, wait: WAIT })
       const waitIfRequested = prepareWait(options)
       const database = copyJson(requested)
       const { name } = database

@@ -1,3 +1,4 @@
+import { CALL_OPTIONS, type Condition, checkOptions, STRINGS } from '@batonsql/options'
 import type { PlatformCallOptions, ResolvedConfig } from '../config.ts'
 import { createUnlessExists } from '../ensure.ts'
 import type { Group, GroupConfiguration, Optional } from '../models.ts'
@@ -35,8 +36,13 @@ const GROUPS_PATH = '/v1/organizations/{organization}/groups'
 const GROUP_PATH = `${GROUPS_PATH}/{name}` as const
 const readOne = object<Group>('group', 'name')
 
+const EXTENSIONS: Condition = {
+  text: "'all', or an array of strings",
+  accepts: (value) => value === 'all' || STRINGS.accepts(value),
+}
+
 const toGroupBody = (group: NewGroup): object =>
-  checkedBody(group, { name: 'string', location: 'string', extensions: 'string or object' })
+  checkedBody(group, { name: 'string', location: 'string', extensions: EXTENSIONS })
 
 const groupRoutes = ({ route, removal }: Routes) => ({
   /** Lists the groups of the organization. */
@@ -119,6 +125,7 @@ export function buildGroups(config: ResolvedConfig, routes: Routes): Groups {
     },
     async ensure(requested, options = {}) {
       toGroupBody(requested) // checked even if there is nothing to create
+      checkOptions(options, CALL_OPTIONS)
       const callOptions = { ...options }
       const group = copyJson(requested)
       const { name, location } = group

@@ -1,4 +1,4 @@
-import { checkOptions } from '@batonsql/options'
+import { checkOptions, STRINGS } from '@batonsql/options'
 import type { PlatformCallOptions } from '../config.ts'
 import type * as models from '../models.ts'
 import { startCall } from '../platform-call.ts'
@@ -167,7 +167,7 @@ export const accountRoutes = ({ route, removal }: Routes) => ({
     /** Creates a token. Only this response contains its secret. Never retried if the request may have arrived. */
     create: (token: NewApiToken, options?: PlatformCallOptions) =>
       startCall(() => {
-        checkOptions(token, { name: 'string', organization: 'string', group: 'string', scopes: 'object' })
+        checkOptions(token, { name: 'string', organization: 'string', group: 'string', scopes: STRINGS })
         return createApiToken(route)(token.name, token, options)
       }),
     /** Revokes a token that the caller has created. */
