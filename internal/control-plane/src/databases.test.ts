@@ -55,7 +55,7 @@ beforeEach(async () => {
   })
 })
 
-function create(name: string, source: NewDatabase['source'] = { type: 'empty' }) {
+function create(name: string, options: Partial<NewDatabase> = {}) {
   const [group] = registry.groups.rows
   if (group === undefined) throw new Error('no group')
   const { organization } = operator
@@ -63,9 +63,10 @@ function create(name: string, source: NewDatabase['source'] = { type: 'empty' })
     organization,
     group,
     name,
-    source,
+    source: { type: 'empty' },
     configuration: NEW_CONFIGURATION,
     readyDelayMs: 0,
+    ...options,
   })
 }
 
@@ -95,6 +96,18 @@ test('keeps no trace of a database that the back end rejects, and uses a new id 
   expect(new Set(backend.requestedIds).size).toBe(2)
 })
 
+test('a database that is removed or restored while it is being copied is a conflict', async () => {
+  const parent = await create('a')
+  backend.create = async () => {
+    await databases.remove(parent)
+    throw new BackendError('the file of this database is missing or empty')
+  }
+  await expect(create('b', { source: { type: 'fork', from: parent.id }, parent })).rejects.toMatchObject({
+    status: 409,
+    message: 'database a was removed or restored while it was being copied',
+  })
+})
+
 test.each([
   ['again, after a restart of the server', (loads: number) => (loads === 1 ? 502 : 400), 2],
   ['at most three times', () => 502, 3],
@@ -109,7 +122,7 @@ test.each([
   writeFileSync(file, 'CREATE TABLE t (a);')
   const status = () => getStatus(backend.requestedIds.length)
   Object.assign(backend, { handle: async () => errorResponse(status(), `status ${status()}`) })
-  await expect(create('a', { type: 'dump', file })).rejects.toMatchObject({
+  await expect(create('a', { source: { type: 'dump', file } })).rejects.toMatchObject({
     status: 400,
     message: expect.stringContaining(`status ${getStatus(loads)}`),
   })

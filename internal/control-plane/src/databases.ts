@@ -126,7 +126,7 @@ export class Databases {
       if (wasRemoved) throw removedDuringCreation(name)
       const copied = from && registry.databases.get(from.id)
       if (from !== undefined && (copied === undefined || !isServed(copied)))
-        throw new ApiError(409, `database ${from.name} was removed while it was being copied`)
+        throw new ApiError(409, `database ${from.name} was removed or restored while it was being copied`)
       if (from !== undefined && source.type === 'file' && !existsSync(source.file))
         throw new ApiError(409, `the snapshot of database ${from.name} was removed while it was being copied`)
       throw error instanceof BackendError ? new ApiError(400, error.message) : error
