@@ -62,6 +62,10 @@ export class BackendChanges {
     return [...this.#pending.values()].map(({ database, failures, error }) => ({ database, failures, error }))
   }
 
+  get isStopped(): boolean {
+    return this.#isStopped
+  }
+
   /** Stops retries; pending changes are applied at the next start. */
   stop(): void {
     this.#isStopped = true

@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { newKeyPair } from '@batonsql/server-common/auth'
 import {
   BackendError,
@@ -5,10 +7,11 @@ import {
   type DatabaseId,
   type DatabaseSettings,
 } from '@batonsql/server-common/backend'
+import { errorResponse } from '@batonsql/server-common/http'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createTemporaryDirectory } from '../../../test/support/temporary-directory.ts'
 import { type OperatorAccount, openOperatorAccount } from './bootstrap.ts'
-import { Databases, NEW_CONFIGURATION } from './databases.ts'
+import { Databases, NEW_CONFIGURATION, type NewDatabase } from './databases.ts'
 import { Registry } from './registry/registry.ts'
 import type { DatabaseState } from './registry/rows.ts'
 
@@ -52,18 +55,18 @@ beforeEach(async () => {
   })
 })
 
-function create(name: string) {
+function create(name: string, options: Partial<NewDatabase> = {}) {
   const [group] = registry.groups.rows
   if (group === undefined) throw new Error('no group')
-  const source = { type: 'empty' } as const
   const { organization } = operator
   return databases.create({
     organization,
     group,
     name,
-    source,
+    source: { type: 'empty' },
     configuration: NEW_CONFIGURATION,
     readyDelayMs: 0,
+    ...options,
   })
 }
 
@@ -91,6 +94,40 @@ test('keeps no trace of a database that the back end rejects, and uses a new id 
   backend.create = original
   await create('a')
   expect(new Set(backend.requestedIds).size).toBe(2)
+})
+
+test('a database that is removed or restored while it is being copied is a conflict', async () => {
+  const parent = await create('a')
+  backend.create = async () => {
+    await databases.remove(parent)
+    throw new BackendError('the file of this database is missing or empty')
+  }
+  await expect(create('b', { source: { type: 'fork', from: parent.id }, parent })).rejects.toMatchObject({
+    status: 409,
+    message: 'database a was removed or restored while it was being copied',
+  })
+})
+
+test.each([
+  ['again, after a restart of the server', (loads: number) => (loads === 1 ? 502 : 400), 2],
+  ['at most three times', () => 502, 3],
+  ['once, if the server does not load it', () => 400, 1],
+])('a dump is loaded %s', async (_, getStatus, loads) => {
+  const { create: original } = backend
+  backend.create = async (id) => {
+    expect(backend.present.size).toBe(0)
+    await original(id)
+  }
+  const file = join(createTemporaryDirectory(), 'dump.sql')
+  writeFileSync(file, 'CREATE TABLE t (a);')
+  const status = () => getStatus(backend.requestedIds.length)
+  Object.assign(backend, { handle: async () => errorResponse(status(), `status ${status()}`) })
+  await expect(create('a', { source: { type: 'dump', file } })).rejects.toMatchObject({
+    status: 400,
+    message: expect.stringContaining(`status ${getStatus(loads)}`),
+  })
+  expect(backend.requestedIds.length).toBe(loads)
+  expect([states(), backend.present.size]).toEqual([[], 0])
 })
 
 test('a database uses the newest key, even if the key is rotated while the database is being created', async () => {

@@ -11,7 +11,7 @@ import {
 import { ApiError } from './api-error.ts'
 import { type ApplyOptions, BackendChanges, isServed, type PendingChange } from './backend-changes.ts'
 import { forEachConcurrently } from './for-each-concurrently.ts'
-import { type DumpSource, loadDump } from './load-dump.ts'
+import { type DumpSource, InterruptedLoadError, loadDump } from './load-dump.ts'
 import { recordRemoval } from './record-removal.ts'
 import type { Registry } from './registry/registry.ts'
 import type { DatabaseConfiguration, DatabaseRow, GroupRow, OrganizationRow } from './registry/rows.ts'
@@ -21,6 +21,9 @@ const RESTORE_REASON = 'the database is being restored from a snapshot'
 
 /** Suffix of the name of a copy until the copy replaces its database. No database name can end with it. */
 const RESTORED_SUFFIX = '.restored'
+
+/** Maximum number of attempts to load a dump while the server is restarted. */
+const MAX_LOADS = 3
 
 export const NEW_CONFIGURATION: DatabaseConfiguration = {
   sizeLimitBytes: null,
@@ -123,7 +126,7 @@ export class Databases {
       if (wasRemoved) throw removedDuringCreation(name)
       const copied = from && registry.databases.get(from.id)
       if (from !== undefined && (copied === undefined || !isServed(copied)))
-        throw new ApiError(409, `database ${from.name} was removed while it was being copied`)
+        throw new ApiError(409, `database ${from.name} was removed or restored while it was being copied`)
       if (from !== undefined && source.type === 'file' && !existsSync(source.file))
         throw new ApiError(409, `the snapshot of database ${from.name} was removed while it was being copied`)
       throw error instanceof BackendError ? new ApiError(400, error.message) : error
@@ -151,8 +154,17 @@ export class Databases {
     const { backend } = this.#options
     const settings = this.#changes.getSettings(row)
     if (source.type !== 'dump') return await backend.create(row.id, source, settings)
-    await backend.create(row.id, { type: 'empty' }, settings)
-    await loadDump(backend, row, source.file)
+    for (let attempt = 1; ; attempt += 1) {
+      await backend.create(row.id, { type: 'empty' }, settings)
+      try {
+        return await loadDump(backend, row, source.file)
+      } catch (error) {
+        // a change of another database may have restarted the server
+        const canRetry = error instanceof InterruptedLoadError && !this.#changes.isStopped
+        if (!canRetry || attempt === MAX_LOADS) throw error
+      }
+      await backend.remove(row.id)
+    }
   }
 
   /** Checks that the source of a new database can be read. @returns the database that is copied, if any @throws ApiError */

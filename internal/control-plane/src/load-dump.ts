@@ -15,9 +15,12 @@ const REQUEST_TIMEOUT_MS = 600_000
 /** An error may quote the statement that failed, which may be the whole dump. */
 const MAX_REASON_LENGTH = 300
 
+/** Thrown if the server was restarted while it loaded a dump: it is unknown what was loaded. */
+export class InterruptedLoadError extends BackendError {}
+
 /**
  * Restores a dump into an empty database of a back end, with `restore()` of core, so that the same dumps are accepted as from a client.
- * @throws BackendError with the first line of the reason
+ * @throws BackendError with the first line of the reason; InterruptedLoadError if the server was restarted
  */
 export async function loadDump(backend: DatabaseBackend, row: DatabaseRow, file: string): Promise<void> {
   const authToken = mintDatabaseToken(row, {
@@ -41,7 +44,9 @@ export async function loadDump(backend: DatabaseBackend, row: DatabaseRow, file:
     await restore(db, createReadStream(file))
   } catch (error) {
     const [reason = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
-    throw new BackendError(`the dump could not be loaded: ${reason.slice(0, MAX_REASON_LENGTH)}`)
+    const message = `the dump could not be loaded: ${reason.slice(0, MAX_REASON_LENGTH)}`
+    const { cause } = error as { readonly cause?: { readonly status?: number } }
+    throw cause?.status === 502 ? new InterruptedLoadError(message) : new BackendError(message)
   } finally {
     await db.close()
   }

@@ -98,7 +98,7 @@ function nameFiles(files: readonly string[]): ReadonlyMap<string, string> {
 
 /** Matches the TypeErrors of the server that are about an option, which they name. Others are programming errors. */
 const OPTION_ERROR =
-  /^(?:startLocalServer: |(?:platform|domains|allowOrigins)[:. ]|sqld\.|".*" is not a valid database name)/
+  /^(?:startLocalServer: |(?:platform|domains|allowOrigins)[:. ]|sqld\.|".*" is not a valid database name)/s
 
 /**
  * Returns the usage error for an invalid option of the server; any other error as it is. An error about the name of a database names
@@ -107,7 +107,7 @@ const OPTION_ERROR =
 export function toUsageError(error: unknown, files: ReadonlyMap<string, string>): unknown {
   if (!(error instanceof TypeError && OPTION_ERROR.test(error.message))) return error
   const message = error.message.replace(/^startLocalServer: /, '')
-  const name = /^"(.*?)" is not a valid database name/.exec(message)?.[1]
+  const name = /^"(.*?)" is not a valid database name/s.exec(message)?.[1]
   const file = name === undefined ? undefined : files.get(name)
   return new UsageError(
     file === undefined ? `baton: ${message}` : `baton: --open ${file}: ${message}; rename the file`,

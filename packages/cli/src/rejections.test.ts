@@ -152,6 +152,7 @@ test('only the TypeErrors of the server that name an option are usage errors', a
     { domains: { 'a:1': 'default' } },
     { allowOrigins: ['x'] },
     { databases: { BAD: {} } },
+    { databases: { 'a\nb': {} } },
     { backend: 'sqld', sqld: { url: 'x', adminUrl: 'http://127.0.0.1:1', adminKey: 'x' } },
   ] as const)
     expect(

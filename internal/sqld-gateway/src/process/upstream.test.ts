@@ -83,12 +83,13 @@ test.runIf(hasSqld)('another port for replicas is used if the first was taken me
   expect(await upstream.grpcPort()).toBeGreaterThan(0)
 })
 
-test.runIf(hasSqld)('closing during a restart leaves no server running', async () => {
+test.runIf(hasSqld)('closing during or before a restart leaves no server running', async () => {
   const upstream = await startUpstream()
   const { pid } = (await upstream.ensureRunning()) as SqldChild
   const restarted = upstream.restart()
   await upstream.close()
   await restarted
+  await upstream.restart()
   const last = (await upstream.ensureRunning().catch(() => null)) as SqldChild | null
   expect([upstream.isRunning, last]).toEqual([false, null])
   expect(() => process.kill(pid, 0)).toThrow()

@@ -235,10 +235,10 @@ export class Upstream {
     })
   }
 
-  /** Kills a server that was started here, and restarts it. Does nothing for a remote server. */
+  /** Kills a server that was started here, and restarts it. Does nothing for a remote server, or after `close`. */
   async restart(): Promise<void> {
     const localProcess = this.#localProcess
-    if (localProcess === null) return
+    if (localProcess === null || this.#isClosed) return
     this.#restartCount += 1
     await this.#restart(() => localProcess.kill())
   }
