@@ -19,6 +19,8 @@ const omitUnused = {
 }
 const readUndiciFile = (file: string): string =>
   readFileSync(new URL(`node_modules/undici/${file}`, import.meta.url), 'utf8')
+/** Node's own timers: the fake timers of a user's tests replace the global functions, and a second request would never be sent. */
+const TIMERS = "import { clearImmediate, clearTimeout, setImmediate, setTimeout } from 'node:timers'"
 const { version } = JSON.parse(readUndiciFile('package.json')) as { readonly version: string }
 
 /**
@@ -74,7 +76,7 @@ export default defineConfig([
     define: { esbuildDetection: 'true' }, // undici's flag for omitting its second parser
     plugins: [omitUnused],
     outputOptions: {
-      postBanner: `/*! undici ${version}: lib/dispatcher/pool.js\n\n${readUndiciFile('LICENSE')}*/`,
+      postBanner: `/*! undici ${version}: lib/dispatcher/pool.js\n\n${readUndiciFile('LICENSE')}*/\n${TIMERS}`,
     },
   },
 ])

@@ -4,6 +4,7 @@
  * @module
  */
 export { checkOptions } from '@batonsql/options'
+export { inNextTurn } from '#next-turn'
 export { copyError } from './base/errors.ts'
 export { checkClient } from './client/client.ts'
 export { failWhen, isFailedAssertion } from './client/failed-assertion.ts'

@@ -1,5 +1,5 @@
 import { StreamError } from '@batonsql/core'
-import type { Stream } from '@batonsql/core/adapter'
+import { inNextTurn, type Stream } from '@batonsql/core/adapter'
 import type { SavepointCommand } from './query-command.ts'
 
 /** A transaction on a connection. When it ends, its queries that are still in Kysely's queue are rejected. */
@@ -107,7 +107,7 @@ export class ConnectionTransaction {
  * Waits for one turn of the event loop, in which the queries that Kysely has queued arrive and are rejected, because each follows the
  * previous one within microtasks. A request takes at least as long.
  */
-const waitForQueuedQueries = (): Promise<void> => new Promise((resolve) => setTimeout(resolve))
+const waitForQueuedQueries = (): Promise<void> => new Promise(inNextTurn)
 
 /** Folds the case of a name as SQLite does: ASCII letters only. */
 const foldCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => letter.toLowerCase())

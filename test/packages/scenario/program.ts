@@ -1,6 +1,11 @@
-import { env } from 'node:process'
+import { env, exit } from 'node:process'
 import { type Settings, scenario } from './scenario.ts'
 
-// The scenario as a program, for node, Bun and Deno.
+// The scenario as a program, for node, Bun and Deno, with fake timers as in tests: calls must not wait for them.
 
+const timer = { ref: () => timer, unref: () => timer, refresh: () => timer, hasRef: () => false }
+const startTimer = () => timer
+Object.assign(globalThis, { setImmediate: startTimer, setInterval: startTimer, setTimeout: startTimer })
 console.log(await scenario(JSON.parse(env['SETTINGS'] ?? '{}') as Settings))
+// the connections of node's `fetch` wait for timers that never fire
+exit()

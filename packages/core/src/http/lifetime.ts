@@ -1,3 +1,4 @@
+import { inNextTurn } from '#next-turn'
 import type { Clock } from '../base/clock.ts'
 import type { Deadline } from '../base/deadline.ts'
 import { Deferred, type DeferredOptions } from '../base/deferred.ts'
@@ -150,7 +151,7 @@ export class Lifetime {
   #checkEmpty(): void {
     if (!this.#isEmpty) return
     // checked again in the next turn of the event loop: a response that has just arrived may have opened a stream
-    setTimeout(() => {
+    inNextTurn(() => {
       if (this.#isEmpty) for (const drainer of this.#drainers) drainer.resolve()
     })
   }

@@ -1,3 +1,4 @@
+import { inNextTurn } from '#next-turn'
 import type { Deferred } from '../base/deferred.ts'
 import { HttpError, ProtocolError } from '../base/errors.ts'
 import { MAX_COALESCED_CHARACTERS, MAX_COALESCED_STATEMENTS } from '../base/limits.ts'
@@ -44,7 +45,7 @@ export class Coalescer {
     const operation = new SqlRequest([{ ...call, resolve: waiter.resolve, reject: waiter.reject }])
     const characters = call.statements[0]?.json.length ?? 0
     const entry: Entry = { operation, waiter, characters, onReject: () => {} }
-    if (this.#waiting.push(entry) === 1) afterThisTick(this.#flush)
+    if (this.#waiting.push(entry) === 1) inNextTurn(this.#flush)
     return waiter.promise.then(resolve, (reason: unknown) => {
       reject(reason)
       entry.onReject(reason)
@@ -116,9 +117,3 @@ const returnsRows = ({ operation }: Entry): boolean =>
 /** Whether the result of one statement may have failed the whole request. */
 const mayComeFromOneResult = (error: unknown): boolean =>
   error instanceof ProtocolError || (error instanceof HttpError && error.status === 500)
-
-/** Calls back after this tick of the event loop. */
-function afterThisTick(callback: () => void): void {
-  if (typeof setImmediate === 'function') setImmediate(callback)
-  else setTimeout(callback)
-}

@@ -1,4 +1,5 @@
 import type { Dispatcher, Pool } from 'undici'
+import { inNextTurn } from '#next-turn'
 import type * as UndiciPool from '#undici-pool'
 import type { TransportError } from '../base/errors.ts'
 import { KEEP_ALIVE_MS } from '../base/limits.ts'
@@ -57,7 +58,7 @@ class NodeTransport implements Transport {
     const connections = this.#connections.get(origin)
     if (connections && isFresh(connections) && !this.#isClosed) {
       // the client may be closed before the next turn
-      if (connections.isBeingFreed) setImmediate(() => this.send(exchange))
+      if (connections.isBeingFreed) inNextTurn(() => this.send(exchange))
       else exchange.dispatch(connections)
     } else this.#open(origin).then((connections) => exchange.dispatch(connections), exchange.reject)
     return exchange
@@ -154,7 +155,7 @@ abstract class NodeExchange<T extends TransportHead> implements Exchange<T>, Dis
     // a slow response may mean that the process was frozen and its connections were dropped
     if (isFresh(connections)) connections.usedAt = Date.now()
     connections.isBeingFreed = true
-    setImmediate(() => {
+    inNextTurn(() => {
       connections.isBeingFreed = false
     })
   }
