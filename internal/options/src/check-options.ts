@@ -20,7 +20,7 @@ export type RulesOf<Options> = { readonly [Name in keyof Options]-?: Rule }
 
 const isNumber = (value: unknown): value is number => typeof value === 'number'
 export const TIME: Condition = {
-  text: 'a positive number of milliseconds, or Infinity',
+  text: 'a positive number of milliseconds below 2^31, or Infinity',
   // timers are limited to 32 bits
   accepts: (value) => isNumber(value) && value > 0 && (value < 2 ** 31 || value === Infinity),
 }

@@ -104,7 +104,7 @@ test.each([
   [{ minReplicationIndex: 'x' }, /whole number, not "x"/],
   [
     { requestTimeoutMs: '5' },
-    /requestTimeoutMs must be a positive number of milliseconds, or Infinity, not a value of type string/,
+    /requestTimeoutMs must be a positive number of milliseconds below 2\^31, or Infinity, not a value of type string/,
   ],
   [{ transactionTimeoutMs: -1 }, /transactionTimeoutMs must be a positive .* not -1/],
   [{ intMode: 'float' }, /intMode must be 'auto' or .*not 'float'/],
