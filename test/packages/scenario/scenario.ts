@@ -1,4 +1,4 @@
-import { createClient, readRows } from '@batonsql/core'
+import { coalesce, createClient, readRows } from '@batonsql/core'
 import { drizzle } from '@batonsql/drizzle-driver'
 import { migrate } from '@batonsql/drizzle-driver/migrator'
 import { BatonDialect } from '@batonsql/kysely-dialect'
@@ -58,6 +58,12 @@ async function useCore({ url, authToken }: Settings): Promise<void> {
   const ids: unknown[] = []
   for await (const { id } of readRows(db, 'select id from value order by id')) ids.push(id)
   expectSame('rows that are streamed', String(ids), '1,2')
+  const sharing = createClient({ url, authToken, coalesce })
+  const results = await Promise.all([sharing.execute('select 1 as n'), sharing.execute('select 2 as n')])
+  expectSame('shared requests', results.map(({ rows }) => rows[0]?.['n']).join(), '1,2')
+  const last = sharing.execute('select 3 as n')
+  await sharing.close({ drainMs: 10_000 })
+  expectSame('a call before close', (await last).rows[0]?.['n'], 3)
   await db.close()
   expectSame('a closed client', (await catchError(db.execute('select 1'))).message, 'the client is closed')
 }
