@@ -88,8 +88,9 @@ async function runTransaction(
     try {
       await stream.batch(chunk, options)
     } catch (error) {
+      // BEGIN is sent with the first chunk
       const located =
-        error instanceof SqlError && isFromBegin(error)
+        error instanceof SqlError && statementKind(error.sql ?? '') === 'begin'
           ? atStatement(error, begin, offset - 1)
           : await locate(error, chunk, position, stream, options)
       // the transaction is not committed
@@ -104,10 +105,6 @@ async function runTransaction(
     throw error instanceof SqlError ? atStatement(error, end, position) : error
   })
 }
-
-/** Whether an error comes from BEGIN, which is sent with the first chunk; of its modes, a server may not parse CONCURRENT. */
-const isFromBegin = ({ sql, message }: SqlError): boolean =>
-  statementKind(sql ?? '') === 'begin' || message.startsWith("mode 'concurrent'")
 
 /** Adds the position in the script and the caller's stack to the error of a chunk. */
 async function locate(
