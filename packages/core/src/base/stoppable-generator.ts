@@ -26,13 +26,13 @@ export function stoppableGenerator<T>(
   })
 
   async function* readItems(): AsyncGenerator<T, void, undefined> {
-    const { signal, stop } = joinSignals(ownSignal ? [stopSignal, ownSignal] : [stopSignal])
+    const joinedSignals = joinSignals(ownSignal ? [stopSignal, ownSignal] : [stopSignal])
     try {
-      yield* run(signal)
+      yield* run(joinedSignals.signal)
     } catch (error) {
       if (!stopSignal.aborted || error !== stopSignal.reason) throw error
     } finally {
-      stop()
+      joinedSignals.stop()
     }
   }
 }
