@@ -261,7 +261,7 @@ export class SqlRequest {
     const index = this.#findMigrationStep(wireError.message) - prefix.length
     const failed = statements[index] ?? (statements.length === 1 ? statements[0] : null)
     // the only control statement that a server may not parse
-    const isFromBegin = /^mode 'c/.test(wireError.message)
+    const isFromBegin = wireError.message.startsWith("mode 'concurrent'")
     const sql = isFromBegin ? BEGIN_CONCURRENT.sql : (parsedOnly ?? failed?.sql)
     const outcome = this.isReadOnly ? 'not_applied' : undefined
     const error = new SqlError(wireError, sql, statements[index] ? index : null, [], outcome)
