@@ -72,6 +72,9 @@ describe('executeMultiple', () => {
     ['selec; insert into t values (1)', 'line 1, column 1', 0],
     ['begin; insert into t values (1); selec; insert into t values (2); commit', 'line 1, column 34', 2],
     ['begin; selec; commit', 'line 1, column 8', 1],
+    // only Turso's engine parses it
+    ['select 1; begin concurrent; insert into t values (1); commit', 'line 1, column 11', 1],
+    ['begin concurrent; selec; insert into t values (1); commit', 'line 1, column 1', 0],
   ])('nothing runs if a statement is invalid: %j', async (script, position, index) => {
     await expect(executeMultiple(db, script)).rejects.toMatchObject({
       name: 'SqlError',

@@ -516,7 +516,12 @@ test('if the results of a batch on a stream are too large, the stream is lost, a
 
 test('a concurrent transaction is rejected with a reason, and nothing in it is kept', async () => {
   const transaction = db.transaction((tx) => tx.execute('select 1'), { mode: 'concurrent', maxRetries: 2 })
-  const rejection = { name: 'SqlError', code: 'SQL_PARSE_ERROR', outcome: 'not_applied' }
+  const rejection = {
+    name: 'SqlError',
+    code: 'SQL_PARSE_ERROR',
+    outcome: 'not_applied',
+    sql: 'BEGIN CONCURRENT',
+  }
   const reason = /^mode 'concurrent' needs Turso's engine: SQL string could not be parsed/
   await expect(transaction).rejects.toMatchObject({ ...rejection, message: expect.stringMatching(reason) })
   const batch = db.batch(['select 1'], { mode: 'concurrent' })

@@ -218,22 +218,30 @@ test('a system clock that is set forward interrupts nothing', async () => {
   await Promise.allSettled(calls)
 })
 
-test('when the worker exits, calls are rejected: as failed if they have begun, otherwise as not begun', async () => {
-  const { worker, exits, open, run, runCursor } = await startWorker()
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
-  onTestFinished(() => void vi.useRealTimers())
-  open(first)
-  const { outcome } = await runCursor(1, ENDLESS_READ, 'onBegin')
-  const calls = Promise.allSettled([outcome, run(first, 2, { type: 'close' })])
-  expect(vi.getTimerCount()).toBe(1)
-  await worker.terminate()
-  const message = expect.stringContaining('the engine of this database failed: it exited with code 1')
-  expect(await calls).toEqual([
-    { status: 'rejected', reason: expect.objectContaining({ status: 500, message }) },
-    { status: 'rejected', reason: expect.any(NotBegunError) },
-  ])
-  expect([exits, vi.getTimerCount()]).toEqual([['exit'], 0])
-})
+test.each([
+  ['terminate', 500, 'the engine of this database failed: it exited with code 1'],
+  ['shutDown', 502, 'the database was closed while this request was running'],
+] as const)(
+  'calls are rejected by %s(): with HTTP %i if they have begun, otherwise as not begun',
+  async (method, status, text) => {
+    const { worker, exits, open, run, runCursor } = await startWorker()
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    onTestFinished(() => void vi.useRealTimers())
+    open(first)
+    // a call of a function is not interrupted
+    const sql = "select instr(hex(zeroblob(2000000)), hex(zeroblob(1000000)) || 'x')"
+    const { outcome } = await runCursor(1, sql, 'onBegin')
+    const calls = Promise.allSettled([outcome, run(first, 2, { type: 'close' })])
+    expect(vi.getTimerCount()).toBe(1)
+    await worker[method]()
+    const message = expect.stringContaining(text)
+    expect(await calls).toEqual([
+      { status: 'rejected', reason: expect.objectContaining({ status, message }) },
+      { status: 'rejected', reason: expect.any(NotBegunError) },
+    ])
+    expect([exits, vi.getTimerCount()]).toEqual([['exit'], 0])
+  },
+)
 
 test('an engine that cannot be started is reported with the reason', async () => {
   const emptyModule = await WebAssembly.compile(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]))

@@ -33,6 +33,10 @@ const STACK_MB = 32
  */
 const YOUNG_GENERATION_MB = 24
 
+/** The error of a call that was interrupted because another call of its database had to end. */
+const CLOSED_MEANWHILE =
+  'the database was closed while this request was running; it is unknown whether it was applied'
+
 /** Thrown if the worker exited or was given another database before it began a call. The call can be retried. */
 export class NotBegunError extends Error {}
 
@@ -344,10 +348,11 @@ export class DatabaseWorker {
 
   /** Rejects all pending calls: as failed if they have begun, and otherwise so that they can be retried. */
   #failCalls(reason: string): void {
+    const failure = this.#state.isShuttingDown
+      ? PipelineFailure.service(502, CLOSED_MEANWHILE)
+      : PipelineFailure.service(500, `Internal Error: \`the engine of this database failed: ${reason}\``)
     for (const [number, { reject }] of this.#calls) {
-      const error = this.#state.hasBegun(number)
-        ? PipelineFailure.service(500, `Internal Error: \`the engine of this database failed: ${reason}\``)
-        : new NotBegunError(reason)
+      const error = this.#state.hasBegun(number) ? failure : new NotBegunError(reason)
       reject(error)
     }
     this.#calls.clear()

@@ -31,7 +31,7 @@ interface MigrationResult {
 /** Runs a command for every database of a group, several at a time, after rehearsing it on copies if requested. */
 export async function runMigrate({ values, operands, rest: command = [], context }: Input): Promise<void> {
   const [group] = operands as [string]
-  if (command.length === 0)
+  if (!command[0])
     throw new UsageError(
       'baton migrate: pass the command after --, as in `baton migrate GROUP -- npx drizzle-kit migrate`',
     )

@@ -100,7 +100,11 @@ test.each([
   [{ headers: { 'x-key': 'sécret€' } }, /^the header x-key contains invalid characters$/],
   [{ headers: { 'x-key:': 'secret' } }, /^the header x-key: contains invalid characters$/],
   [{ allowedHosts: null }, /allowedHosts/],
-  [{ allowedHosts: {} }, /allowedHosts must be an array, not a value of type Object/],
+  [{ allowedHosts: {} }, /allowedHosts must be an array of strings, not a value of type Object/],
+  [
+    { allowedHosts: [new URL('https://h')] },
+    /allowedHosts must be an array of strings, not a value of type Array/,
+  ],
   [{ minReplicationIndex: 'x' }, /whole number, not "x"/],
   [
     { requestTimeoutMs: '5' },

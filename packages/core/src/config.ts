@@ -5,6 +5,7 @@ import {
   NON_NEGATIVE_INTEGER,
   POSITIVE_INTEGER,
   type RulesOf,
+  STRINGS,
   TIME,
 } from '@batonsql/options'
 import { encodeBase64 } from '#base64'
@@ -112,7 +113,7 @@ const OPTIONS: RulesOf<ClientConfig> = {
   fetch: 'function',
   headers: 'object',
   namespace: 'string',
-  allowedHosts: { text: 'an array', accepts: Array.isArray },
+  allowedHosts: STRINGS,
   transactionTimeoutMs: TIME,
   writeLockTimeoutMs: TIME,
   maxRetries: NON_NEGATIVE_INTEGER,

@@ -18,7 +18,10 @@ export type PlatformFetch = (
   text(): Promise<string>
 }>
 
-/** Event passed to `observe` for each attempt of a call. Contains no token, header or body. Times are in ms. */
+/**
+ * Event passed to `observe` for each attempt of a call. Contains no token; only the `error` of a retry has headers and body of a
+ * response. Times are in ms.
+ */
 export type PlatformEvent = AttemptEvent & {
   readonly method: string
   /** Path with its query, without the base URL. */
@@ -73,7 +76,7 @@ export interface PlatformConfig {
 export interface PlatformCallOptions {
   /** Aborts the call, which rejects with the code `ABORTED` and the signal's reason as its cause. */
   readonly signal?: AbortSignal | undefined
-  /** Timeout of the call in ms. @default the client's `requestTimeoutMs` */
+  /** Timeout in ms of the call, or of each of its requests, as for `ensure` and pages. @default the client's `requestTimeoutMs` */
   readonly timeoutMs?: number | undefined
 }
 

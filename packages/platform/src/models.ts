@@ -51,7 +51,7 @@ export type CreatedDatabase = Pick<Database, 'name' | 'dbId' | 'hostname'> & Raw
 
 /** Limits, blocks and protection of a database. */
 export interface DatabaseConfiguration extends Raw, AccessLimits {
-  /** Bytes, or a number with a unit: `256mb`. */
+  /** Bytes, or a number with a unit: `256mb`; empty for no limit. */
   readonly sizeLimit: string
   /** Addresses from which it can be used; empty for all. */
   readonly allowedIps: readonly string[]

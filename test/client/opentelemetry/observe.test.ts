@@ -133,10 +133,12 @@ describe('spans of calls', () => {
     for (const [sql, reason] of [
       ['select 1', undefined],
       ['values (1)', SECRET],
+      ['explain select 1', { name: SECRET, code: SECRET }],
     ] as const)
       await expect(db.execute(sql, [], { signal: AbortSignal.abort(reason) })).rejects.toBeDefined()
     expect(findSpan('SELECT').attributes['error.type']).toBe('AbortError')
     expect(findSpan('VALUES').attributes['error.type']).toBe('_OTHER')
+    expect(findSpan('EXPLAIN SELECT').attributes['error.type']).toBe('_OTHER')
   })
 })
 

@@ -177,6 +177,7 @@ test('what cannot be run is rejected', async () => {
   ])
   for (const [args, command, message] of [
     [['team'], [], 'pass the command after --'],
+    [['team'], [''], 'pass the command after --'],
     [['team', '--resume'], ['true'], '--resume needs the --report'],
     [['team', '--concurrency', 'x'], ['true'], '--concurrency x is not'],
   ] as const) {

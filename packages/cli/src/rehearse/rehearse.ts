@@ -27,7 +27,7 @@ const USAGE =
 
 /** Copies a database to a temporary local server, runs a command on the copy, and reports what it changed. */
 export async function runRehearse({ values, operands, rest = [], context }: Input): Promise<void> {
-  if (rest.length === 0) throw new UsageError(USAGE)
+  if (!rest[0]) throw new UsageError(USAGE)
   const { target } = readTarget(operands, 0, context)
   if (values.json === true && values.markdown === true)
     throw new UsageError('baton rehearse: use only one of --json and --markdown')

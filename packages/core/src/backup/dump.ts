@@ -1,6 +1,7 @@
 import { CALL_OPTIONS, checkOptions } from '@batonsql/options'
 import { asNotApplied, copyError, HttpError, ProtocolError, TransportError } from '../base/errors.ts'
 import { MAX_VALUE_BYTES } from '../base/limits.ts'
+import { stoppableGenerator } from '../base/stoppable-generator.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, getHttp } from '../client/client.ts'
 import type { Http } from '../http/http.ts'
@@ -44,14 +45,20 @@ export function dump(db: Client, options: DumpOptions = {}): Dump {
   const http = getHttp(db)
   const optionsCopy = { ...options }
   let wasRead = false
-  const read = (): AsyncGenerator<readonly string[], void, undefined> => {
+  /** @param convert converts the groups of statements */
+  const read = <T>(
+    convert: (groups: AsyncGenerator<readonly string[]>) => AsyncGenerator<T, void, undefined>,
+  ): AsyncGenerator<T, void, undefined> => {
     if (wasRead) throw new TypeError('a dump can be read only once: call dump() again')
     wasRead = true
-    return readLoadable(readDump(http, optionsCopy), optionsCopy.signal)
+    return stoppableGenerator(
+      (signal) => convert(readLoadable(readDump(http, { ...optionsCopy, signal }), signal)),
+      optionsCopy.signal,
+    )
   }
   return {
-    [Symbol.asyncIterator]: () => flatten(read()),
-    bytes: () => toStream(read()),
+    [Symbol.asyncIterator]: () => read(flatten),
+    bytes: () => toStream(read((groups) => groups)),
   }
 }
 
@@ -62,19 +69,19 @@ async function* flatten(groups: AsyncGenerator<readonly string[]>): AsyncGenerat
 /** Yields the statements that are complete after each part of a dump, in a form that every server can execute. */
 async function* readLoadable(
   parts: AsyncGenerator<Uint8Array, void, undefined>,
-  signal: AbortSignal | undefined,
+  signal: AbortSignal,
 ): AsyncGenerator<readonly string[], void, undefined> {
   let lastSql = ''
   try {
     for await (const statements of readStatementGroups(parts)) {
       yield statements.map(({ sql }) => {
-        signal?.throwIfAborted()
+        signal.throwIfAborted()
         lastSql = sql
         const text = toLoadable(sql)
         // a comment at the end would contain the semicolon
         return text.includes('--', text.lastIndexOf('\n') + 1) ? `${text}\n;\n` : `${text};\n`
       })
-      signal?.throwIfAborted()
+      signal.throwIfAborted()
     }
   } catch (error) {
     throw withCallerStack(asNotApplied(withTable(error, lastSql)))

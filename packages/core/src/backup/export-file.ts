@@ -1,7 +1,9 @@
 import { CALL_OPTIONS, checkOptions } from '@batonsql/options'
 import { asNotApplied, ProtocolError } from '../base/errors.ts'
+import { stoppableGenerator } from '../base/stoppable-generator.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, getHttp } from '../client/client.ts'
+import type { Http } from '../http/http.ts'
 import { ResponseBody } from '../http/response-body.ts'
 import type { CallOptions } from '../options.ts'
 
@@ -20,13 +22,21 @@ const HEADER_BYTES = 100
  * @throws HttpError if the server rejects the request, ProtocolError if the response is not a complete SQLite file, TransportError
  * `TIMEOUT` after too long a pause, and the signal's reason
  */
-export async function* exportFile(
+export function exportFile(
   db: Client,
   options: CallOptions = {},
 ): AsyncGenerator<Uint8Array, void, undefined> {
   checkOptions(options, CALL_OPTIONS)
   const http = getHttp(db)
   const { signal, timeoutMs = http.config.requestTimeoutMs } = options
+  return stoppableGenerator((joinedSignal) => readFile(http, joinedSignal, timeoutMs), signal)
+}
+
+async function* readFile(
+  http: Http,
+  signal: AbortSignal,
+  timeoutMs: number,
+): AsyncGenerator<Uint8Array, void, undefined> {
   http.lifetime.begin()
   try {
     const request = { path: '/export/1', signal, idleTimeoutMs: timeoutMs }

@@ -13,13 +13,13 @@ import { splitStatements } from '../sql/script.ts'
 
 /** The description of a statement. */
 export interface StatementDescription {
-  /** Parameters in order; `name` is as written in the SQL, or null for `?`. */
+  /** Parameters in order; `name` is as written in the SQL, or null for `?` and for a number below the highest `?NNN` that is not used. */
   readonly params: readonly { readonly name: string | null }[]
-  /** Columns of the result; `declaredType` is null for expressions. */
+  /** Columns of the result; `declaredType` is null for expressions and for columns without a type. */
   readonly columns: readonly { readonly name: string; readonly declaredType: string | null }[]
   /** Whether it is an EXPLAIN. */
   readonly isExplain: boolean
-  /** Whether it is known to be read-only. */
+  /** Whether it changes no row and no table itself: also true for BEGIN, COMMIT, savepoints and ATTACH. */
   readonly isReadOnly: boolean
 }
 

@@ -53,7 +53,7 @@ async function readyListener() {
   const observe = (event: ClientEvent): void => void (event.type === 'retry' && observed.push(event))
   const http = new Http(resolveConfig({ url: 'http://x', fetch, observe }), clock)
   const request = { path: '/beta/listen?table=t', signal: undefined, idleTimeoutMs: 150 }
-  const events = readEvents(http, request, new AbortController().signal)
+  const events = readEvents(http, request)
   expect(await events.next()).toMatchObject({ value: { type: 'ready' } })
   return { clock, bodies, observed, events, next: events.next() }
 }

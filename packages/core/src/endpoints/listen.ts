@@ -1,6 +1,6 @@
 import { CALL_OPTIONS, checkOptions } from '@batonsql/options'
 import { asNotApplied, HttpError, ProtocolError, TransportError, toProtocolError } from '../base/errors.ts'
-import { joinSignals } from '../base/join-signals.ts'
+import { stoppableGenerator } from '../base/stoppable-generator.ts'
 import { withCallerStack } from '../base/with-caller-stack.ts'
 import { type Client, getHttp } from '../client/client.ts'
 import type { Http } from '../http/http.ts'
@@ -89,31 +89,19 @@ export function listen(db: Client, options: ListenOptions): AsyncGenerator<Chang
   const query = new URLSearchParams({ table })
   for (const action of actions) query.append('action', action)
   const path = `/beta/listen?${query.toString()}`
-  const stopController = new AbortController()
-  const events = readEvents(getHttp(db), { path, signal, idleTimeoutMs: timeoutMs }, stopController.signal)
-  const [end, fail] = [events.return.bind(events), events.throw.bind(events)]
-  // a generator itself first waits for the pending `next()`, and so would a canceled ReadableStream: perhaps for ever
-  return Object.assign(events, {
-    return: (value: undefined) => {
-      stopController.abort()
-      return end(value)
-    },
-    throw: (error: unknown) => {
-      stopController.abort()
-      return fail(error)
-    },
-  })
+  const http = getHttp(db)
+  return stoppableGenerator(
+    (joinedSignal) => readEvents(http, { path, signal: joinedSignal, idleTimeoutMs: timeoutMs }),
+    signal,
+  )
 }
 
-/** Reads the events of a request; {@link listen} without its checks. @param stopSignal ends them without an error */
+/** Reads the events of a request; {@link listen} without its checks. */
 export async function* readEvents(
   http: Http,
-  { signal: ownSignal, ...target }: BodyRequest,
-  stopSignal: AbortSignal,
+  request: BodyRequest,
 ): AsyncGenerator<ChangeEvent, void, undefined> {
-  const joinedSignals = joinSignals(ownSignal ? [stopSignal, ownSignal] : [stopSignal])
-  const { signal } = joinedSignals
-  const request = { ...target, signal }
+  const { signal } = request
   let isFirst = true
   let attempt = 0
   let emptyResponses = 0
@@ -126,7 +114,7 @@ export async function* readEvents(
           isFirst = false
         }
       } catch (error) {
-        if (isFirst || !shouldReconnect(error) || signal.aborted) throw error
+        if (isFirst || !shouldReconnect(error) || signal?.aborted) throw error
         const isStable = http.clock.now() - startedAt > STABLE_AFTER_MS
         emptyResponses = error instanceof EmptyResponseError && !isStable ? emptyResponses + 1 : 0
         if (emptyResponses === MAX_EMPTY_RESPONSES)
@@ -139,10 +127,7 @@ export async function* readEvents(
       }
     }
   } catch (error) {
-    if (stopSignal.aborted && error === stopSignal.reason) return
     throw withCallerStack(asNotApplied(error))
-  } finally {
-    joinedSignals.stop()
   }
 }
 

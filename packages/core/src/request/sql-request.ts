@@ -9,7 +9,13 @@ import {
 import { TRANSACTION_WINDOW_MS } from '../base/limits.ts'
 import type { WireBatchResult, WireError, WireResult, WireStreamResult } from '../base/wire.ts'
 import { addStep, decodeBatch, ifNot, ifOk, isWireError, NEVER, withIndex } from '../codec/batch.ts'
-import { beginStatement, COMMIT, type ControlStatement, ROLLBACK } from '../codec/control.ts'
+import {
+  BEGIN_CONCURRENT,
+  beginStatement,
+  COMMIT,
+  type ControlStatement,
+  ROLLBACK,
+} from '../codec/control.ts'
 import { type Guard, ignoredConditionsError } from '../codec/guard.ts'
 import type { InsertedRowids } from '../codec/inserted-rowids.ts'
 import { decodeResult } from '../codec/result.ts'
@@ -253,7 +259,10 @@ export class SqlRequest {
     const [firstCall, ...others] = this.calls as [QueuedCall, ...QueuedCall[]]
     const { statements, parsedOnly, prefix, scope } = firstCall
     const index = this.#findMigrationStep(wireError.message) - prefix.length
-    const sql = parsedOnly ?? (statements[index] ?? (statements.length === 1 ? statements[0] : null))?.sql
+    const failed = statements[index] ?? (statements.length === 1 ? statements[0] : null)
+    // the only control statement that a server may not parse
+    const isFromBegin = wireError.message.startsWith("mode 'concurrent'")
+    const sql = isFromBegin ? BEGIN_CONCURRENT.sql : (parsedOnly ?? failed?.sql)
     const outcome = this.isReadOnly ? 'not_applied' : undefined
     const error = new SqlError(wireError, sql, statements[index] ? index : null, [], outcome)
     // COMMIT is valid SQL, so an error of the whole operation does not come from the server

@@ -38,7 +38,7 @@ export interface NewDatabase {
   readonly group: string
   /** By default, the database is empty. */
   readonly seed?: DatabaseSeed | undefined
-  /** Bytes, or a number with a unit: `256mb`. */
+  /** Bytes, or a number with a unit: `256mb`. @default no limit */
   readonly sizeLimit?: string | undefined
   /** Key and cipher that encrypt the database. */
   readonly remoteEncryption?:
@@ -220,7 +220,11 @@ const databaseRoutes = ({ route, removal, pages }: Routes) => ({
   ),
   /** Lists the snapshots of a database, oldest first. Only on a server of Baton, like all methods of snapshots. */
   listSnapshots: route(`GET ${DATABASE_PATH}/snapshots`, list<models.Snapshot>('snapshots')),
-  /** Keeps a copy of the current state, by default named for the time. Never retried if the request may have arrived. */
+  /**
+   * Keeps a copy of the current state, by default named for the time. A name has 1 to 64 characters a-z, 0-9 and `-`. Never retried if
+   * the request may have arrived.
+   * @throws PlatformError with status 409 if the name is taken (`isAlreadyExists`)
+   */
   createSnapshot: route(`POST ${DATABASE_PATH}/snapshots`, object<models.Snapshot>('snapshot', 'name'), {
     body: (snapshot: { readonly name?: string | undefined }) => checkedBody(snapshot, { name: 'string' }),
   }),

@@ -66,7 +66,10 @@ const groupRoutes = ({ route, removal }: Routes) => ({
       checkedBody(configuration, { deleteProtection: 'boolean' }),
     isIdempotent: true,
   }),
-  /** Transfers the group to another organization, by its slug. API tokens of the group become invalid. */
+  /**
+   * Transfers the group to another organization, by its slug. API tokens of the group become invalid; on a server of Baton, also the
+   * tokens of its databases.
+   */
   transfer: route(`POST ${GROUP_PATH}/transfer`, readOne, {
     body: (organization: string) => textBody('organization', organization),
   }),

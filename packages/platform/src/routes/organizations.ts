@@ -41,7 +41,7 @@ export interface NewApiToken {
   readonly organization?: string | undefined
   /** The only group that it gives access to; this requires an admin or owner. */
   readonly group?: string | undefined
-  /** Its permissions in the group. Without an organization, only `metrics`: access to the metrics of the local server. */
+  /** Its permissions in the group, which needs at least one. Without an organization, only `metrics`: access to the metrics of the local server. */
   readonly scopes?: readonly (models.Scope | models.ScopePreset | 'metrics')[] | undefined
 }
 

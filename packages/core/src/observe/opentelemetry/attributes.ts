@@ -58,8 +58,10 @@ const getOperation = (sql: string): string => getVerb(sql).toUpperCase() || 'SQL
 
 /** Returns the attributes of an error: its own code, and the server's or the HTTP status. */
 export function errorAttributes(error: unknown): Attributes {
-  const { name, code, extendedCode, status } = Object(error) as Record<string, unknown>
-  const type = typeof code === 'string' ? code : typeof name === 'string' ? name : '_OTHER'
+  // the reason of a signal may be anything, even an object with a name
+  if (!(error instanceof Error)) return { 'error.type': '_OTHER' }
+  const { name, code, extendedCode, status } = error as Error & Record<string, unknown>
+  const type = typeof code === 'string' ? code : name
   if (typeof status === 'number') return { 'error.type': type, 'db.response.status_code': String(status) }
   if (name !== 'SqlError') return { 'error.type': type }
   return { 'error.type': type, 'db.response.status_code': String(extendedCode ?? code) }

@@ -18,15 +18,15 @@ import { connectionAttributes, errorAttributes, operationAttributes } from './at
 /** Options of {@link observeWithOpenTelemetry}. */
 export interface OpenTelemetryOptions {
   /** @default the global one */
-  readonly tracerProvider?: TracerProvider
+  readonly tracerProvider?: TracerProvider | undefined
   /** @default the global one */
-  readonly meterProvider?: MeterProvider
+  readonly meterProvider?: MeterProvider | undefined
   /** The client's URL, used only for `server.address` and `server.port`. */
-  readonly url?: string | URL
+  readonly url?: string | URL | undefined
   /** The database's name or the client's `namespace`, for `db.namespace`. */
-  readonly namespace?: string
+  readonly namespace?: string | undefined
   /** Whether spans contain the SQL text, in which arguments are placeholders. @default true */
-  readonly queryText?: boolean
+  readonly queryText?: boolean | undefined
 }
 
 const SCOPE = '@batonsql/core'
