@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { KeyPair } from '@batonsql/server-common/auth'
-import type { DatabaseBackend, DatabaseId } from '@batonsql/server-common/backend'
+import { type DatabaseBackend, type DatabaseId, withTimeLimit } from '@batonsql/server-common/backend'
 import { Addresses } from './addresses.ts'
 import { AuditLog } from './audit-log.ts'
 import { getOrCreateKey, type OperatorAccount, openOperatorAccount, PLATFORM_KEY } from './bootstrap.ts'
@@ -14,6 +14,8 @@ import { Usage } from './usage.ts'
 
 /** How often usage is recorded. */
 const SAMPLE_INTERVAL_MS = 15_000
+/** How long closing waits for calls, which fail without a back end. */
+const CALLS_LIMIT_MS = 5_000
 /** Name of the API token that the operator uses. */
 const OWNER_TOKEN = 'owner'
 
@@ -48,6 +50,7 @@ export class ControlPlane {
   readonly externalTokens: ExternalTokens
   readonly version: string
   readonly #directory: string
+  readonly #calls = new Set<Promise<unknown>>()
   #running: RunningParts | null = null
   #loss: Error | null = null
   #sampler: NodeJS.Timeout | null = null
@@ -159,8 +162,15 @@ export class ControlPlane {
     await this.#running?.backend.abandon()
   }
 
-  /** Closes the registry. Must be called after all changes have finished. */
-  close(): void {
+  /** Tracks a call that may use the data directory: `close` waits for it. */
+  async track<T>(call: Promise<T>): Promise<T> {
+    this.#calls.add(call)
+    return await call.finally(() => this.#calls.delete(call))
+  }
+
+  /** Closes the registry. Must be called after the back end was stopped, without which calls fail. */
+  async close(): Promise<void> {
+    await withTimeLimit(Promise.allSettled(this.#calls), CALLS_LIMIT_MS)
     this.registry.close()
   }
 

@@ -21,7 +21,7 @@ export async function openControlPlane(): Promise<ControlPlane> {
   const plane = await ControlPlane.open(options)
   onTestFinished(async () => {
     await plane.stop()
-    plane.close()
+    await plane.close()
     await rm(directory, { recursive: true })
   })
   return plane

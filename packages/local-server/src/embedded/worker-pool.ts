@@ -220,8 +220,10 @@ export class WorkerPool {
     const copy = { id, path, role: 'plain', dialect: null, isDurable, settings: DEFAULT_SETTINGS } as const
     const worker = this.#openWith({ ...copy, lastIndex: null })
     await worker.release({ keepsFiles: true })
-    if (existsSync(`${path}.wal`) || existsSync(`${path}-wal`))
-      throw new Error('the WAL of a copy could not be checkpointed into its file (is the disk full?)')
+    if (existsSync(`${path}.wal`) || existsSync(`${path}-wal`)) {
+      const reason = 'the WAL of a copy could not be checkpointed into its file (is the disk full?)'
+      throw new Error(this.#isClosed ? 'the server is closed' : reason)
+    }
   }
 
   /** Ends all workers at once, without closing their databases. */

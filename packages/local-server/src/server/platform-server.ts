@@ -95,7 +95,7 @@ async function handle(handler: Handler, request: Request, incoming: IncomingMess
 }
 
 async function route(handler: Handler, request: Request, incoming: IncomingMessage): Promise<Response> {
-  const { access, api } = handler
+  const { access, api, controlPlane } = handler
   const cors = access.corsHeaders(incoming)
   if (request.method === 'OPTIONS') {
     const headers = { ...cors, ...access.preflightHeaders(incoming, 'GET, POST, PUT, PATCH, DELETE') }
@@ -106,7 +106,7 @@ async function route(handler: Handler, request: Request, incoming: IncomingMessa
   if (pathname === '/metrics') return toResponse(metricsResponse(handler, request))
   // the vendor's CLI sends a body with this GET request, which a `Request` cannot have
   const isTemplate = request.method === 'GET' && pathname.endsWith('/jwks-template')
-  const response = await api(isTemplate ? toPostRequest(request, incoming) : request)
+  const response = await controlPlane.track(api(isTemplate ? toPostRequest(request, incoming) : request))
   for (const [name, value] of Object.entries(cors)) response.headers.set(name, value)
   return response
 }

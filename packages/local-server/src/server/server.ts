@@ -260,7 +260,8 @@ export class LocalServer implements AsyncDisposable {
    */
   async createSnapshot(database: string, name?: string): Promise<Snapshot> {
     if (name !== undefined) checkOption('createSnapshot: the name', name, 'string')
-    return toSnapshot(await this.#snapshots.create(this.#service.getDatabase(database), name))
+    const creation = this.#snapshots.create(this.#service.getDatabase(database), name)
+    return toSnapshot(await this.#service.controlPlane.track(creation))
   }
 
   /** Returns the snapshots of a database, oldest first. */
@@ -276,14 +277,16 @@ export class LocalServer implements AsyncDisposable {
    */
   async restoreSnapshot(database: string, name: string): Promise<DatabaseAddress> {
     checkOption('restoreSnapshot: the name', name, 'string')
-    await this.#snapshots.restore(this.#service.getExistingDatabase(database), name)
+    const restoration = this.#snapshots.restore(this.#service.getExistingDatabase(database), name)
+    await this.#service.controlPlane.track(restoration)
     return await this.#addressOf(database)
   }
 
   /** Removes a snapshot. */
   async deleteSnapshot(database: string, name: string): Promise<void> {
     checkOption('deleteSnapshot: the name', name, 'string')
-    await this.#snapshots.remove(this.#service.getExistingDatabase(database), name)
+    const removal = this.#snapshots.remove(this.#service.getExistingDatabase(database), name)
+    await this.#service.controlPlane.track(removal)
   }
 
   get #snapshots() {

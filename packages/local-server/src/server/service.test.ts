@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
-import { startLocalServer } from './server.ts'
+import { EmbeddedBackend } from '../embedded/backend.ts'
+import { type LocalServer, startLocalServer } from './server.ts'
 import { ServerLog } from './server-log.ts'
 import { Service, type ServiceOptions } from './service.ts'
 
@@ -135,4 +136,33 @@ test('a closed server changes no database, and its directory stays as it is', as
   ]
   for (const call of calls) await expect(call(), String(call)).rejects.toThrow('the server is closed')
   expect(listFiles()).toEqual(files)
+})
+
+test.for<[string, (server: LocalServer) => Promise<unknown>]>([
+  ['createDatabase', (server) => server.createDatabase('new')],
+  ['updateDatabase', (server) => server.updateDatabase('default', { blockReads: true })],
+  ['deleteDatabase', (server) => server.deleteDatabase('default')],
+  ['exportDatabase', (server) => server.exportDatabase('default', join(server.dataDirectory, 'export.db'))],
+  ['createSnapshot', (server) => server.createSnapshot('default')],
+  ['restoreSnapshot', (server) => server.restoreSnapshot('default', 'kept')],
+])('closing waits for %s, which fails without the back end', async ([, call]) => {
+  const server = await startLocalServer()
+  await server.createSnapshot('default', 'kept')
+  const ended = Promise.withResolvers<never>()
+  const backend = EmbeddedBackend.prototype
+  const dispose = backend[Symbol.asyncDispose]
+  const mocks = [
+    ...(['create', 'applySettings', 'remove', 'exportTo'] as const).map((method) =>
+      vi.spyOn(backend, method).mockImplementation(() => ended.promise),
+    ),
+    vi.spyOn(backend, Symbol.asyncDispose).mockImplementation(async function (this: EmbeddedBackend) {
+      await dispose.call(this)
+      setTimeout(() => ended.reject(new Error('closed')), 50)
+    }),
+  ]
+  onTestFinished(() => void mocks.map((mock) => mock.mockRestore()))
+  const order: string[] = []
+  const running = call(server).catch(() => order.push('call'))
+  await Promise.all([running, server.close().then(() => order.push('close'))])
+  expect(order).toEqual(['call', 'close'])
 })

@@ -190,7 +190,7 @@ export class Service {
     const parent = fromDatabase === undefined ? undefined : find(fromDatabase)
     // a copy begins in the group of its original
     const group = this.#getGroup(groupName ?? this.#findGroupName(parent))
-    await databases.create({
+    const creation = databases.create({
       organization: operator.organization,
       group,
       name,
@@ -199,6 +199,7 @@ export class Service {
       configuration: { ...NEW_CONFIGURATION, ...toConfiguration(settings) },
       readyDelayMs: 0,
     })
+    await this.controlPlane.track(creation)
   }
 
   #findGroupName(parent: DatabaseRow | undefined): string {
@@ -235,19 +236,17 @@ export class Service {
   async updateDatabase(name: string, options: DatabaseOptions): Promise<void> {
     const row = this.getDatabase(name)
     checkOptions(options, DATABASE_RULES, 'updateDatabase')
-    await this.controlPlane.databases.change({
-      ...row,
-      configuration: { ...row.configuration, ...toConfiguration(options) },
-    })
+    const configuration = { ...row.configuration, ...toConfiguration(options) }
+    await this.controlPlane.track(this.controlPlane.databases.change({ ...row, configuration }))
   }
 
   async deleteDatabase(name: string): Promise<void> {
-    await this.controlPlane.databases.remove(this.getExistingDatabase(name))
+    await this.controlPlane.track(this.controlPlane.databases.remove(this.getExistingDatabase(name)))
   }
 
   async exportDatabase(name: string, file: string): Promise<void> {
     checkOption('exportDatabase: the file', file, NON_EMPTY)
-    await this.controlPlane.backend.exportTo(this.getDatabase(name).id, file)
+    await this.controlPlane.track(this.controlPlane.backend.exportTo(this.getDatabase(name).id, file))
   }
 
   async createToken(name: string, options: TokenOptions = {}): Promise<string> {
