@@ -1,22 +1,14 @@
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { type ServiceRequest, type ServiceResponse, toResponse } from '@batonsql/server-common/http'
+import { type ServiceResponse, toResponse } from '@batonsql/server-common/http'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { serviceRequest } from '../../../test/support/service-request.ts'
 import { InspectorFeed } from './inspector-feed.ts'
 
 const BATON = 'A'.repeat(64)
 
-function request(body: string): ServiceRequest {
-  return {
-    method: 'POST',
-    path: '/v3/pipeline',
-    query: '',
-    headers: { authorization: 'Bearer SECRET-TOKEN' },
-    body: Readable.from([Buffer.from(body)]),
-    remoteAddress: '127.0.0.1',
-    controller: new AbortController(),
-  }
-}
+const request = (body: string) =>
+  serviceRequest(body, { headers: { authorization: 'Bearer SECRET-TOKEN' }, remoteAddress: '127.0.0.1' })
 
 /** Returns all events so far, except the first, which describes the server. */
 async function readEvents(feed: InspectorFeed): Promise<Record<string, unknown>[]> {

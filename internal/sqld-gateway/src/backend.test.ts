@@ -1,6 +1,5 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
 import { newKeyPair, signToken } from '@batonsql/server-common/auth'
 import {
   DEFAULT_SETTINGS,
@@ -10,7 +9,9 @@ import {
 } from '@batonsql/server-common/backend'
 import { toResponse } from '@batonsql/server-common/http'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { execute } from '../../../test/server/wire.ts'
 import { hasSqld } from '../../../test/support/has-sqld.ts'
+import { serviceRequest } from '../../../test/support/service-request.ts'
 import { createTemporaryDirectory } from '../../../test/support/temporary-directory.ts'
 import { SqldBackend, type SqldBackendOptions } from './backend.ts'
 import { SqldAdmin } from './process/admin.ts'
@@ -37,20 +38,9 @@ function createBackend(options: Partial<SqldBackendOptions> = {}) {
     sql: readonly string[],
     { claims = { id }, location = null }: { claims?: object; location?: string | null } = {},
   ): Promise<string> => {
-    const requests = sql.map((text) => ({ type: 'execute', stmt: { sql: text } }))
-    const response = await backend.handle(
-      id,
-      {
-        method: 'POST',
-        path: '/v3/pipeline',
-        query: '',
-        headers: { authorization: `Bearer ${signToken(KEYS, claims as Record<string, unknown>)}` },
-        body: Readable.from([Buffer.from(JSON.stringify({ requests }))]),
-        remoteAddress: undefined,
-        controller: new AbortController(),
-      },
-      location,
-    )
+    const requests = sql.map((text) => execute(text))
+    const headers = { authorization: `Bearer ${signToken(KEYS, claims as Record<string, unknown>)}` }
+    const response = await backend.handle(id, serviceRequest({ requests }, { headers }), location)
     return `${response.status} ${await toResponse(response).text()}`
   }
   return { backend, send }

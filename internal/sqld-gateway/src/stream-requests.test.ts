@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { Readable } from 'node:stream'
 import { newKeyPair } from '@batonsql/server-common/auth'
 import {
   newDatabaseId,
@@ -10,6 +9,8 @@ import {
   RunningRequests,
 } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test } from 'vitest'
+import { execute } from '../../../test/server/wire.ts'
+import { serviceRequest } from '../../../test/support/service-request.ts'
 import { createTemporaryDirectory } from '../../../test/support/temporary-directory.ts'
 import { InternalRequests } from './process/internal-requests.ts'
 import { Upstream } from './process/upstream.ts'
@@ -42,18 +43,7 @@ function createStreams(remote?: RemoteSqldOptions, beforeWrite = async (): Promi
   const [id, requests, controller] = [newDatabaseId(), new RunningRequests(), new AbortController()]
   const insert = () => {
     const running = requests.begin(id, controller)
-    const body = JSON.stringify({
-      requests: [{ type: 'execute', stmt: { sql: 'INSERT INTO t VALUES (1)' } }],
-    })
-    const request = {
-      method: 'POST',
-      path: '/v3/pipeline',
-      query: '',
-      headers: {},
-      body: Readable.from([Buffer.from(body)]),
-      remoteAddress: undefined,
-      controller,
-    }
+    const request = serviceRequest({ requests: [execute('INSERT INTO t VALUES (1)')] }, { controller })
     const rules = {
       permissions: { write: true, changeSharedSchema: true, attach: [] },
       blockReads: false,

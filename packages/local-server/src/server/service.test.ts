@@ -1,7 +1,8 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { execute } from '../../../../test/server/wire.ts'
+import { serviceRequest } from '../../../../test/support/service-request.ts'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { startLocalServer } from './server.ts'
 import { ServerLog } from './server-log.ts'
@@ -14,17 +15,9 @@ const optionsFor = (dataDirectory: string): ServiceOptions => ({
 })
 
 const createTable = (service: Service) =>
-  service.handle({
-    method: 'POST',
-    path: '/v2/pipeline',
-    query: '',
-    headers: { host: '127.0.0.1', 'content-type': 'application/json' },
-    body: Readable.from([
-      Buffer.from(JSON.stringify({ requests: [{ type: 'execute', stmt: { sql: 'CREATE TABLE t (x)' } }] })),
-    ]),
-    remoteAddress: '127.0.0.1',
-    controller: new AbortController(),
-  })
+  service.handle(
+    serviceRequest({ requests: [execute('CREATE TABLE t (x)')] }, { headers: { host: '127.0.0.1' } }),
+  )
 
 test('closing reports data that could not be written, and still releases the directory', async () => {
   const directory = createTemporaryDirectory()
