@@ -13,20 +13,17 @@ import {
 import { toResponse } from '@batonsql/server-common/http'
 import { SqldBackend, SqldGroups } from '@batonsql/sqld-gateway'
 import { describe, expect, test } from 'vitest'
-import { close, execute } from '../../../../test/server/wire.ts'
+import { close, execute, pipeline } from '../../../../test/server/wire.ts'
 import { hasSqld } from '../../../../test/support/has-sqld.ts'
 import { serviceRequest } from '../../../../test/support/service-request.ts'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { startLocalServer } from './server.ts'
 
 /** Starts a server, and returns functions that send signals to its current libsql-server process. */
-async function startKillable(dataDirectory: string) {
+async function startKillable() {
+  const dataDirectory = createTemporaryDirectory()
   const server = await startLocalServer({ backend: 'sqld', dataDirectory })
-  const run = async (sql: string): Promise<{ status: number; text: string }> => {
-    const body = JSON.stringify({ requests: [{ type: 'execute', stmt: { sql } }, { type: 'close' }] })
-    const response = await fetch(`${server.url}/v2/pipeline`, { method: 'POST', body })
-    return { status: response.status, text: await response.text() }
-  }
+  const run = (sql: string) => pipeline(server.url, [execute(sql), close])
   await run('CREATE TABLE t(a)')
   const [group = ''] = await readdir(join(dataDirectory, 'sqld'))
   const file = join(dataDirectory, 'sqld', group, 'sqld.pid')
@@ -44,8 +41,7 @@ async function startKillable(dataDirectory: string) {
 test.skipIf(!hasSqld)(
   'restarts a server that has exited; its data is kept, and the next request waits for it',
   async () => {
-    const dataDirectory = createTemporaryDirectory()
-    const { server, run, kill } = await startKillable(dataDirectory)
+    const { server, run, kill } = await startKillable()
     await using _ = server
     for (let round = 1; round <= 5; round += 1) {
       await kill()
@@ -62,8 +58,7 @@ test.skipIf(!hasSqld)(
 test.skipIf(!hasSqld)(
   'a write interrupted by the exit of the server is rejected with status 502; acknowledged writes are kept',
   async () => {
-    const dataDirectory = createTemporaryDirectory()
-    const { server, run, kill } = await startKillable(dataDirectory)
+    const { server, run, kill } = await startKillable()
     await using _ = server
     const statuses: number[] = []
     const finished = new AbortController()
@@ -88,8 +83,7 @@ test.skipIf(!hasSqld)(
 )
 
 test.skipIf(!hasSqld)('a database on an unresponsive server is not healthy', async () => {
-  const dataDirectory = createTemporaryDirectory()
-  const { server, signal } = await startKillable(dataDirectory)
+  const { server, signal } = await startKillable()
   await using _ = server
   const health = async (path: string): Promise<number> => (await fetch(`${server.url}${path}`)).status
   expect([await health('/health'), await health('/default/health')]).toEqual([200, 200])
