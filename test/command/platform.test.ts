@@ -8,11 +8,10 @@ const server = await startLocalServer({ platform: {} })
 const folder = createTemporaryDirectory(afterAll)
 afterAll(() => server.close())
 const platform = server.platform as NonNullable<typeof server.platform>
+const env = { BATON_API_URL: platform.url, BATON_API_TOKEN: platform.token }
+const api = (...args: string[]) => runBaton(args, { env })
 
 test('baton databases and baton database-tokens use the platform API', async () => {
-  const env = { BATON_API_URL: platform.url, BATON_API_TOKEN: platform.token }
-  const api = (...args: string[]) => runBaton(args, { env })
-
   const created = await api('databases', 'create', 'app')
   expect([created.code, created.errors]).toEqual([0, ''])
   const url = created.output.trim()
@@ -60,9 +59,6 @@ test('baton databases and baton database-tokens use the platform API', async () 
 })
 
 test('baton api-tokens and organizations work for a user with one organization, and with several', async () => {
-  const env = { BATON_API_URL: platform.url, BATON_API_TOKEN: platform.token }
-  const api = (...args: string[]) => runBaton(args, { env })
-
   const created = await api('api-tokens', 'create', 'ci')
   expect([created.code, created.errors]).toEqual([0, ''])
   const unknownOrganization = await api('api-tokens', 'create', 'other', '--organization', 'no-such')
@@ -116,8 +112,6 @@ async function deleteOrganization(slug: string): Promise<void> {
 }
 
 test('baton groups, databases show, usage and database-tokens rotate work', async () => {
-  const env = { BATON_API_URL: platform.url, BATON_API_TOKEN: platform.token }
-  const api = (...args: string[]) => runBaton(args, { env })
   expect((await api('groups', 'create', 'team')).output).toBe('created team in local\n')
   const duplicate = await api('groups', 'create', 'team')
   expect([duplicate.code, duplicate.output, duplicate.errors]).toEqual([

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
-import { request } from 'node:http'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { sendHttp } from '../support/send-http.ts'
 import { words } from '../support/words.ts'
 import { Harness, type TestResponse } from './platform-harness.ts'
 
@@ -22,21 +22,13 @@ async function readEverything(): Promise<unknown> {
 }
 
 /** Sends a request without normalizing its path. */
-function sendRaw(method: string, path: string, body = ''): Promise<TestResponse> {
-  return new Promise((resolve, reject) => {
-    const { hostname, port } = new URL(harness.platform.url)
-    const headers = {
-      authorization: `Bearer ${harness.platform.token}`,
-      'content-length': Buffer.byteLength(body),
-    }
-    const outgoing = request({ hostname, port, method, path, headers }, (response) => {
-      let text = ''
-      response.setEncoding('utf8').on('data', (part) => (text += part))
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, body: JSON.parse(text) }))
-    })
-    outgoing.on('error', reject)
-    outgoing.end(body)
-  })
+async function sendRaw(method: string, path: string, body = ''): Promise<TestResponse> {
+  const headers = {
+    authorization: `Bearer ${harness.platform.token}`,
+    'content-length': Buffer.byteLength(body),
+  }
+  const { status, text } = await sendHttp(harness.platform.url, { method, path, headers, body })
+  return { status, body: JSON.parse(text) }
 }
 
 const databaseRequest = (body: unknown) => ['POST', '/databases', body] as const
@@ -265,17 +257,10 @@ test('keys are case-insensitive, regardless of the content type', async () => {
 })
 
 test('requests from web pages on other sites and hosts are rejected', async () => {
-  const sendRequest = (headers: Record<string, string>) =>
-    new Promise<number>((resolve, reject) => {
-      const { hostname, port } = new URL(harness.platform.url)
-      const allHeaders = { authorization: `Bearer ${harness.platform.token}`, ...headers }
-      const outgoing = request({ hostname, port, path: '/v1/user', headers: allHeaders }, (response) => {
-        response.resume()
-        resolve(response.statusCode ?? 0)
-      })
-      outgoing.on('error', reject)
-      outgoing.end()
-    })
+  const sendRequest = async (headers: Record<string, string>): Promise<number> => {
+    const allHeaders = { authorization: `Bearer ${harness.platform.token}`, ...headers }
+    return (await sendHttp(`${harness.platform.url}/v1/user`, { headers: allHeaders })).status
+  }
   expect(await sendRequest({})).toBe(200)
   expect(await sendRequest({ origin: 'http://localhost:3000' })).toBe(200)
   expect(await sendRequest({ origin: 'https://evil.example' })).toBe(403)

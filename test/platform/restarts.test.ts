@@ -25,8 +25,8 @@ test.runIf(isSqld)(
     const log = spyOnLog()
     await using harness = await Harness.start()
     const [database, other] = [
-      await DatabaseInUse.start(harness, 'app'),
-      await DatabaseInUse.start(harness, 'b'),
+      await DatabaseInUse.create(harness, 'app'),
+      await DatabaseInUse.create(harness, 'b'),
     ]
     const write = ['BEGIN', 'INSERT INTO t VALUES (1)']
     const { baton } = await sql(other.host, other.token, write, { keepOpen: true })
