@@ -159,20 +159,16 @@ test('a batch is atomic and reports which statement failed', async () => {
   expect(await readValues()).toEqual([])
 })
 
-test('a batch with a statement that the parser rejects runs nothing', async () => {
-  await expect(db.batch([insert('one'), 'selec'])).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR' })
-  expect(await readValues()).toEqual([])
-})
-
-test('a batch whose commit fails is atomic', async () => {
-  const failed = db.batch([insert('one'), 'insert into child values (99)'])
-  await expect(failed).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT' })
-  expect(await readValues()).toEqual([])
-})
-
-test('a batch that rolls itself back in the middle leaves nothing behind', async () => {
-  const failed = db.batch([insert('one'), "insert or rollback into t (b) values ('one')", insert('two')])
-  await expect(failed).rejects.toMatchObject({ statementIndex: 1 })
+test.each<[string, (string | ReturnType<typeof insert>)[], object]>([
+  ['the parser rejects one statement', [insert('one'), 'selec'], { code: 'SQL_PARSE_ERROR' }],
+  ['the commit fails', [insert('one'), 'insert into child values (99)'], { code: 'SQLITE_CONSTRAINT' }],
+  [
+    'it rolls itself back in the middle',
+    [insert('one'), "insert or rollback into t (b) values ('one')", insert('two')],
+    { statementIndex: 1 },
+  ],
+])('a batch keeps nothing if %s', async (_, batch, rejection) => {
+  await expect(db.batch(batch)).rejects.toMatchObject(rejection)
   expect(await readValues()).toEqual([])
 })
 
