@@ -6,6 +6,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { hasSqld } from '../support/has-sqld.ts'
 import { stablePort } from '../support/stable-port.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
+import { startWith } from './start-with.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
 const PETS = 'SELECT name FROM pet ORDER BY rowid'
@@ -215,9 +216,7 @@ test('a file that is not a database, is missing or is in use is rejected, and no
 
 test('a database is exported to a file that any SQLite can open, and remains usable', async () => {
   const target = join(createTemporaryDirectory(), 'out.db')
-  await using server = await startLocalServer()
-  await query(server.url, 'CREATE TABLE t (a)')
-  await query(server.url, "INSERT INTO t VALUES ('kept')")
+  await using server = await startWith('CREATE TABLE t (a)', "INSERT INTO t VALUES ('kept')")
   const transaction = await pipeline(server.url, [execute('BEGIN'), execute("INSERT INTO t VALUES ('open')")])
   await server.exportDatabase('default', target)
   const file = new DatabaseSync(target, { readOnly: true })
@@ -256,8 +255,7 @@ test.each([true, false])(
 
 test('repeated exports delay concurrent requests, but do not make them fail', async () => {
   const directory = createTemporaryDirectory()
-  await using server = await startLocalServer()
-  await query(server.url, 'CREATE TABLE t (a)')
+  await using server = await startWith('CREATE TABLE t (a)')
   const stopController = new AbortController()
   const write = async (): Promise<number> => {
     let count = 0
