@@ -1,6 +1,4 @@
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { newKeyPair } from '@batonsql/server-common/auth'
 import {
   newDatabaseId,
@@ -10,8 +8,10 @@ import {
 } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test } from 'vitest'
 import { execute } from '../../../test/server/wire.ts'
+import { serveHttp } from '../../../test/support/serve-http.ts'
 import { serviceRequest } from '../../../test/support/service-request.ts'
 import { createTemporaryDirectory } from '../../../test/support/temporary-directory.ts'
+import type { TestHttpServer } from '../../../test/support/test-http-server.ts'
 import { InternalRequests } from './process/internal-requests.ts'
 import { Upstream } from './process/upstream.ts'
 import { StreamRequests } from './stream-requests.ts'
@@ -76,30 +76,23 @@ test.each<RevokedAccess>(['writes', 'all'])(
 )
 
 /** Starts a server that identifies itself as libsql-server and responds to no pipeline. */
-async function startSilentServer(): Promise<{ readonly server: Server; readonly url: string }> {
-  const server = createServer((request, response) => {
+const startSilentServer = (): Promise<TestHttpServer> =>
+  serveHttp((request, response) => {
     if (request.method === 'GET') response.end(request.url === '/version' ? 'sqld 1' : 'sqld admin API')
   })
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
-}
 
 test.each([
   ['the connection is closed', false],
   ['it is aborted', true],
 ])('if %s, whether the server may still execute a write is %s', async (_, isAbandoned) => {
-  const { server, url } = await startSilentServer()
+  const { http, url } = await startSilentServer()
   const { id, upstream, writes, streams, requests, insert } = createStreams({
     url,
     adminUrl: url,
     adminKey: 'key',
   })
   await upstream.start()
-  const received = once(server, 'request')
+  const received = once(http, 'request')
   const response = insert()
   const [{ socket }] = await Promise.race([received, response.then(() => expect.fail('it has a response'))])
   if (isAbandoned) requests.abort(id)

@@ -1,8 +1,8 @@
-import { createServer, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { request } from 'node:http'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { query } from '../../../../test/server/wire.ts'
 import { hasSqld } from '../../../../test/support/has-sqld.ts'
+import { serveHttp } from '../../../../test/support/serve-http.ts'
 import { startLocalServer } from './server.ts'
 import { type LogLevel, ServerLog } from './server-log.ts'
 
@@ -101,16 +101,13 @@ test('level none, the default, logs nothing', async () => {
 test('logs a server failure as an error, marks a disconnected client as aborted, and escapes line breaks in paths', async () => {
   const lines: string[] = []
   const log = new ServerLog('errors', (line) => lines.push(line))
-  const http = createServer((_, outgoing) => {
+  const { http, url } = await serveHttp((_, outgoing) => {
     outgoing.statusCode = 503
     outgoing.write('x')
     setImmediate(() => outgoing.destroy())
   })
-  onTestFinished(() => void http.close())
   log.watch(http, 'databases')
-  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
-  const { port } = http.address() as AddressInfo
-  await fetch(`http://127.0.0.1:${port}/a%0Ab?secret`)
+  await fetch(`${url}/a%0Ab?secret`)
     .then((response) => response.text())
     .catch(() => {})
   await expect.poll(() => lines).toHaveLength(1)
