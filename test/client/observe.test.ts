@@ -9,7 +9,7 @@ import {
   type Transaction,
 } from '@batonsql/core'
 import { openStream } from '@batonsql/core/adapter'
-import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { beforeEach, expect, test, vi } from 'vitest'
 import { collect } from '../support/fixtures.ts'
 import { openTestClient } from '../support/test-server.ts'
 
@@ -237,7 +237,6 @@ test.each<[string, () => unknown]>([
   ['rejects with an object without a prototype', () => Promise.reject(Object.create(null))],
 ])('an observer that %s affects neither the call nor the process, and is reported once', async (_, fail) => {
   const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
-  onTestFinished(() => warn.mockRestore())
   const observe = vi.fn(() => fail() as undefined)
   await using client = createClient({ ...database.config, observe })
   expect((await client.execute('select 1 as a')).rows).toEqual([{ a: 1 }])

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, inject, test, vi } from 'vitest'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { Harness, sql } from './platform-harness.ts'
 
@@ -219,7 +219,6 @@ test('a new database responds with 404 until the configured delay has passed', a
 test('a database created while the clock was ahead responds after the clock is set back, and after a restart', async () => {
   const directory = createTemporaryDirectory()
   const clock = vi.spyOn(Date, 'now').mockImplementation(() => new Date().getTime() + 7_200_000)
-  onTestFinished(() => clock.mockRestore())
   {
     await using harness = await Harness.start({}, directory)
     const { host, token } = await harness.openDatabase('app', 'CREATE TABLE t (a)')

@@ -477,8 +477,7 @@ test.runIf(inject('target') === 'sqld')(
   'without the platform API, the default group can have replicas, and the log shows which of them are down',
   async () => {
     const lines: string[] = []
-    const spy = vi.spyOn(console, 'error').mockImplementation((line: string) => void lines.push(line))
-    onTestFinished(() => spy.mockRestore())
+    vi.spyOn(console, 'error').mockImplementation((line: string) => void lines.push(line))
     await using server = await startLocalServer({ backend: 'sqld', replicas: ['fra', 'lhr'], log: 'errors' })
     expect(server.replicaUrls('default')).toEqual({
       fra: `${server.url}/fra_default/`,

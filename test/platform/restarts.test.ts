@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
-import { expect, inject, onTestFinished, test, vi } from 'vitest'
+import { expect, inject, test, vi } from 'vitest'
 import { isRunning } from '../support/is-running.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { DatabaseInUse, pipeline } from './database-in-use.ts'
@@ -15,7 +15,6 @@ const isSqld = inject('target') === 'sqld'
 
 function spyOnLog() {
   const log = vi.spyOn(console, 'error').mockImplementation(() => {})
-  onTestFinished(() => log.mockRestore())
   return log
 }
 

@@ -239,7 +239,6 @@ test.each([true, false])(
     const handle = await open(folder)
     await handle.close()
     const sync = vi.spyOn(Object.getPrototypeOf(handle) as typeof handle, 'sync')
-    onTestFinished(() => sync.mockRestore())
     await using server = await startLocalServer(isDurable ? { dataDirectory: join(folder, 'data') } : {})
     await query(server.url, 'CREATE TABLE pet (name)')
     for (const save of [

@@ -83,7 +83,6 @@ test('handles a counter that decreased, and a counter of another epoch, which st
 
 test('counts a response that takes longer than the sampling window', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
-  onTestFinished(() => void vi.useRealTimers())
   let rowsWritten = 2
   const { row, usage } = await createUsage(async () => ({ ...SAMPLE, rowsWritten }))
   const body = new PassThrough()
@@ -141,7 +140,6 @@ test('samples one database without waiting for a sample of many', async () => {
 
 test('includes usage in the next sample if the registry could not be written', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
-  onTestFinished(() => void vi.useRealTimers())
   const { registry, row, usage } = await createUsage(async () => ({ ...SAMPLE, rowsRead: 1 }))
   usage.addBytesSynced(row.id, 100)
   const run = registry.file.run.bind(registry.file)

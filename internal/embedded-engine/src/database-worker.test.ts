@@ -71,7 +71,6 @@ test('a worker ignores messages about a database that is being released, and kee
   const { worker, exits, open, run } = await startWorker()
   const close = (id: DatabaseId) => run(id, 2, { type: 'close' })
   const [ref, unref] = [vi.spyOn(Worker.prototype, 'ref'), vi.spyOn(Worker.prototype, 'unref')]
-  onTestFinished(() => void vi.restoreAllMocks())
   open(first)
   // an idle worker does not keep the process alive
   expect(ref).not.toHaveBeenCalled()
@@ -221,7 +220,6 @@ test('a system clock that is set forward interrupts nothing', async () => {
 test('when the worker exits, calls are rejected: as failed if they have begun, otherwise as not begun', async () => {
   const { worker, exits, open, run, runCursor } = await startWorker()
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
-  onTestFinished(() => void vi.useRealTimers())
   open(first)
   const { outcome } = await runCursor(1, ENDLESS_READ, 'onBegin')
   const calls = Promise.allSettled([outcome, run(first, 2, { type: 'close' })])

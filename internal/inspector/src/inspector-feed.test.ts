@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { type ServiceResponse, toResponse } from '@batonsql/server-common/http'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { serviceRequest } from '../../../test/support/service-request.ts'
 import { InspectorFeed } from './inspector-feed.ts'
 
@@ -52,7 +52,6 @@ test('is active while a page is open; at most eight pages can connect', async ()
 
 test('sends a heartbeat to an idle page; without a page, no timer runs', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
-  onTestFinished(() => void vi.useRealTimers())
   const feed = new InspectorFeed({ version: 'v' })
   const page = feed.open()
   expect(String(page?.read())).toContain('"version":"v"')

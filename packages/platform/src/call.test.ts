@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { serveHttp } from '../../../test/support/serve-http.ts'
 import {
   fetchFailure,
@@ -445,7 +445,6 @@ describe('retries', () => {
 describe('waits', () => {
   beforeEach(() => {
     vi.useFakeTimers()
-    onTestFinished(() => void vi.useRealTimers())
   })
 
   const delaysAfter = async (response: ScriptedResponse): Promise<number[]> => {
@@ -567,7 +566,6 @@ describe('timeouts and signals', () => {
 
   test('a settled call leaves no listener and no timer', async () => {
     vi.useFakeTimers()
-    onTestFinished(() => void vi.useRealTimers())
     const { signal } = new AbortController()
     const addListener = vi.spyOn(signal, 'addEventListener')
     const removeListener = vi.spyOn(signal, 'removeEventListener')
@@ -704,7 +702,6 @@ describe('requests and responses', () => {
     'an observer that %s affects neither the call nor the process, and is reported once',
     async (_, fail) => {
       const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
-      onTestFinished(() => warn.mockRestore())
       const observe = vi.fn(() => fail() as undefined)
       const { platform } = scriptedPlatform(noGroups, { observe })
       expect(await platform.groups.list()).toEqual([])

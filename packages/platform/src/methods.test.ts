@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import {
   type PlatformRequest,
   type ScriptedResponse,
@@ -566,7 +566,6 @@ describe('readiness', () => {
 
 describe('databaseToken', () => {
   beforeEach(() => void vi.useFakeTimers())
-  afterEach(() => void vi.useRealTimers())
 
   /** A service that creates tokens with the given lifetime, unless `fail` returns true. */
   const tokenService = (lifetimeSeconds: number | null, fail: () => boolean = () => false) => {

@@ -2,7 +2,7 @@ import { SqlError } from '@batonsql/core'
 import { BatonDialect, batch, type DialectOptions } from '@batonsql/kysely-dialect'
 import { Kysely, type QueryExecutorProvider, type RawBuilder, sql } from 'kysely'
 import { type Migration, type MigrationResultSet, Migrator, type MigratorProps } from 'kysely/migration'
-import { afterAll, afterEach, beforeEach, describe, expect, inject, test, vi } from 'vitest'
+import { afterAll, beforeEach, describe, expect, inject, test, vi } from 'vitest'
 import { openTestServer, type TestDatabase, type TestServer } from '../../support/test-server.ts'
 import { waitFor } from '../../support/wait-for.ts'
 
@@ -148,7 +148,6 @@ test('the lock is released, and the results are not lost, if a loop over stream(
 
 describe('the lease', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }))
-  afterEach(() => void vi.useRealTimers())
 
   test('is renewed while migrations run', async () => {
     const updates: string[] = []

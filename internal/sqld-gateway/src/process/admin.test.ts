@@ -1,5 +1,5 @@
 import type { RequestListener } from 'node:http'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { serveHttp } from '../../../../test/support/serve-http.ts'
 import { SqldAdmin } from './admin.ts'
 
@@ -36,7 +36,6 @@ test('a change is retried while the server rejects it temporarily, for at most t
   const rejections = ['pending migration', 'database is locked', 'Directory not empty', 'invalid']
   let now = 0
   vi.spyOn(performance, 'now').mockImplementation(() => now)
-  onTestFinished(() => void vi.restoreAllMocks())
   const admin = await startServer((_, response) => {
     if (rejections.length === 0) now += 10_001
     response.writeHead(500).end(rejections.shift() ?? 'database is locked')

@@ -1,5 +1,5 @@
 import { startLocalServer } from '@batonsql/local-server'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { serveHttp } from '../../../../test/support/serve-http.ts'
 import { InspectorClient } from './inspector-client.ts'
 
@@ -35,7 +35,6 @@ test('begins anew if it has missed events, because they may have contained respo
   const numbers = () => [...(client?.read().model.requests.keys() ?? [])]
   await expect.poll(numbers).toEqual([1])
   vi.spyOn(Date, 'now').mockReturnValue(9e12)
-  onTestFinished(() => void vi.restoreAllMocks())
   send({ type: 'missed', count: 1 }, { ...request, n: 3 })
   await expect.poll(numbers).toEqual([3])
   expect(client?.read().since).toBe(9e12)

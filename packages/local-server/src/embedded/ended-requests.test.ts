@@ -5,7 +5,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { DatabaseWorker, NotBegunError } from '@batonsql/embedded-engine'
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import type { ServiceResponse } from '@batonsql/server-common/http'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { execute } from '../../../../test/server/wire.ts'
 import { serviceRequest } from '../../../../test/support/service-request.ts'
 import { openBackend } from '../../test-support/open-backend.ts'
@@ -56,7 +56,6 @@ async function send(
 /** Stops the timers, because on a slow machine the requests could exceed their time limits. */
 function stopTimers(): void {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  onTestFinished(() => void vi.useRealTimers())
 }
 
 test('revoking access waits for a write in flight, and aborts it after two seconds', async () => {
@@ -106,7 +105,6 @@ test('disallowing ATTACH of a database waits for a request that is attaching it'
 test('the health of a database that is being closed is read after it has been opened again', async () => {
   const backend = await openDatabases()
   const run = vi.spyOn(DatabaseWorker.prototype, 'run')
-  onTestFinished(() => run.mockRestore())
   run.mockRejectedValueOnce(new NotBegunError('the database was closed'))
   expect(await backend.findHealthProblem(APP)).toBe(null)
   expect(run).toHaveBeenCalledTimes(2)

@@ -1,7 +1,7 @@
 // More databases than can be open at once.
 
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { close, execute, type WireRequest } from '../../../../test/server/wire.ts'
 import { serviceRequest } from '../../../../test/support/service-request.ts'
 import { openBackend } from '../../test-support/open-backend.ts'
@@ -17,7 +17,6 @@ async function openDatabases(): Promise<EmbeddedBackend> {
   const { setTimeout } = globalThis
   vi.spyOn(globalThis, 'setTimeout').mockImplementation(((callback: () => void, ms: number) =>
     setTimeout(callback, ms < STREAM_EXPIRY_MS ? ms : NEVER_MS)) as typeof setTimeout)
-  onTestFinished(() => void vi.restoreAllMocks())
   const { backend } = await openBackend({ isDurable: true })
   for (const id of DATABASES) await backend.create(id, { type: 'empty' }, DEFAULT_SETTINGS)
   return backend

@@ -1,6 +1,6 @@
 import { type DatabaseId, type DatabaseSource, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import { toResponse } from '@batonsql/server-common/http'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { close, execute } from '../../../../test/server/wire.ts'
 import { serviceRequest } from '../../../../test/support/service-request.ts'
 import { openBackend } from '../../test-support/open-backend.ts'
@@ -288,11 +288,10 @@ test('a child is created from a schema database whose interrupted migration has 
   await backend.create(PARENT, { type: 'schema' }, DEFAULT_SETTINGS)
   const save = SchemaStore.prototype.save
   let saves = 0
-  const spy = vi.spyOn(SchemaStore.prototype, 'save').mockImplementation(function (this: SchemaStore) {
+  vi.spyOn(SchemaStore.prototype, 'save').mockImplementation(function (this: SchemaStore) {
     saves += 1
     return saves === 2 ? Promise.reject(new Error('the disk is full')) : save.call(this)
   })
-  onTestFinished(() => spy.mockRestore())
   const { body } = await send(backend, PARENT, '/v2/pipeline', [execute('create table t (a)')])
   expect(body).toContain('the disk is full')
   await backend.create('kid' as DatabaseId, CHILD, DEFAULT_SETTINGS)

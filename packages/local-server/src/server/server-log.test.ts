@@ -1,5 +1,5 @@
 import { request } from 'node:http'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { query } from '../../../../test/server/wire.ts'
 import { hasSqld } from '../../../../test/support/has-sqld.ts'
 import { serveHttp } from '../../../../test/support/serve-http.ts'
@@ -18,8 +18,7 @@ interface Line {
 /** Returns the lines that are written to standard error until the test ends. */
 function captureLines(): readonly string[] {
   const lines: string[] = []
-  const spy = vi.spyOn(console, 'error').mockImplementation((line: string) => void lines.push(line))
-  onTestFinished(() => spy.mockRestore())
+  vi.spyOn(console, 'error').mockImplementation((line: string) => void lines.push(line))
   return lines
 }
 

@@ -45,7 +45,6 @@ test('reports a full disk once per database, but not a value with that text or a
   const service = await Service.start(optionsFor(directory))
   onTestFinished(() => service.close())
   const consoleError = vi.spyOn(console, 'error').mockReturnValue()
-  onTestFinished(() => consoleError.mockRestore())
   const handle = vi.spyOn(service.controlPlane.backend, 'handle')
   const linesAfter = async (body: string): Promise<unknown> => {
     handle.mockResolvedValue({ status: 200, headers: {}, body })
@@ -75,8 +74,7 @@ test('a server whose only database was lost gets no empty one in its place', asy
   const { id: lostId } = service.getDatabase('app')
   await service.close()
   rmSync(join(directory, 'databases', lostId), { recursive: true })
-  const consoleError = vi.spyOn(console, 'error').mockReturnValue()
-  onTestFinished(() => consoleError.mockRestore())
+  vi.spyOn(console, 'error').mockReturnValue()
   const next = await Service.start(optionsFor(directory))
   onTestFinished(() => next.close())
   expect([next.databaseNames, next.findDatabase('app')?.state]).toEqual([[], 'lost'])
