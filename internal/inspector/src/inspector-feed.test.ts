@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { type ServiceResponse, toResponse } from '@batonsql/server-common/http'
 import { expect, test, vi } from 'vitest'
-import { serviceRequest } from '../../../test/support/service-request.ts'
+import { serviceRequest } from '../../../test/server/service-request.ts'
 import { InspectorFeed } from './inspector-feed.ts'
 
 const BATON = 'A'.repeat(64)

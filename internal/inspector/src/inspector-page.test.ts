@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { serviceRequest } from '../../../test/support/service-request.ts'
+import { serviceRequest } from '../../../test/server/service-request.ts'
 import { InspectorFeed } from './inspector-feed.ts'
 import { InspectorPage } from './inspector-page.ts'
 

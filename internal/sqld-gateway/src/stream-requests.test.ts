@@ -7,9 +7,9 @@ import {
   RunningRequests,
 } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test } from 'vitest'
+import { serviceRequest } from '../../../test/server/service-request.ts'
 import { execute } from '../../../test/server/wire.ts'
 import { serveHttp } from '../../../test/support/serve-http.ts'
-import { serviceRequest } from '../../../test/support/service-request.ts'
 import { createTemporaryDirectory } from '../../../test/support/temporary-directory.ts'
 import type { TestHttpServer } from '../../../test/support/test-http-server.ts'
 import { InternalRequests } from './process/internal-requests.ts'

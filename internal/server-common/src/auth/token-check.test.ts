@@ -1,7 +1,7 @@
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { serviceRequest } from '../../../../test/support/service-request.ts'
+import { serviceRequest } from '../../../../test/server/service-request.ts'
 import type { DatabaseId } from '../backend/backend.ts'
 import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import type { Permissions } from '../hrana/pipeline-types.ts'

@@ -2,8 +2,8 @@
 
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import { expect, test, vi } from 'vitest'
+import { serviceRequest } from '../../../../test/server/service-request.ts'
 import { close, execute, type WireRequest } from '../../../../test/server/wire.ts'
-import { serviceRequest } from '../../../../test/support/service-request.ts'
 import { openBackend } from '../../test-support/open-backend.ts'
 import type { EmbeddedBackend } from './backend.ts'
 

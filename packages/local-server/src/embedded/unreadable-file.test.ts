@@ -5,8 +5,8 @@ import { mkdirSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs
 import { join } from 'node:path'
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test } from 'vitest'
+import { serviceRequest } from '../../../../test/server/service-request.ts'
 import { close, execute } from '../../../../test/server/wire.ts'
-import { serviceRequest } from '../../../../test/support/service-request.ts'
 import { openBackend } from '../../test-support/open-backend.ts'
 import type { EmbeddedBackend } from './backend.ts'
 

@@ -13,9 +13,9 @@ import {
 import { toResponse } from '@batonsql/server-common/http'
 import { SqldBackend, SqldGroups } from '@batonsql/sqld-gateway'
 import { describe, expect, test } from 'vitest'
+import { serviceRequest } from '../../../../test/server/service-request.ts'
 import { close, execute, pipeline } from '../../../../test/server/wire.ts'
 import { hasSqld } from '../../../../test/support/has-sqld.ts'
-import { serviceRequest } from '../../../../test/support/service-request.ts'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { startLocalServer } from './server.ts'
 
