@@ -1,4 +1,5 @@
-import type { ClientConfig } from '@batonsql/core'
+import { type ClientConfig, SqlError } from '@batonsql/core'
+import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { FaultProxy } from '../support/fault-proxy.ts'
 import { countRequests } from '../support/fixtures.ts'
@@ -10,6 +11,10 @@ export interface Executor {
   /** Returns the names in the order of insertion. */
   names(): Promise<readonly unknown[]>
   run(statement: string): Promise<unknown>
+  /** Selects values that are parameters. */
+  select(values: readonly unknown[]): Promise<readonly unknown[]>
+  /** Returns the first row. */
+  row(statement: string): Promise<object>
   /** Inserts names in one request. */
   insertBatch(names: readonly string[]): Promise<unknown>
   /** Runs a nested transaction, or a savepoint. */
@@ -86,18 +91,123 @@ export function testAdapter({
       }),
     ).rejects.toMatchObject(expected)
 
+  const catchError = (call: Promise<unknown>): Promise<unknown> =>
+    call.then(
+      () => null,
+      (error: unknown) => error,
+    )
+
   const nest = (tx: Executor, callback: (inner: Executor) => Promise<unknown>): Promise<unknown> =>
     tx.nest?.(callback) ?? Promise.reject(new Error('not supported'))
 
+  test('statements started together are all applied', async () => {
+    const names = Array.from({ length: 10 }, (_, n) => `p${n}`)
+    expect(await countRequestsOf(() => Promise.all(names.map((name) => db.insert(name))))).toBe(10)
+    expect([...(await db.names())].sort()).toEqual(names)
+  })
+
+  test.skipIf(isDropIn).each(['outside of a transaction', 'in a transaction'])(
+    'an error %s has its code, the constraint and the line that ran the statement',
+    async (where) => {
+      await db.insert('a')
+      const insert = (on: Executor) => on.insert('a')
+      const error = await catchError(where === 'in a transaction' ? db.transaction(insert) : insert(db))
+      expect(unwrap(error)).toBeInstanceOf(SqlError)
+      expect(unwrap(error)).toMatchObject({
+        code: 'SQLITE_CONSTRAINT',
+        extendedCode: CONSTRAINTS.unique,
+        constraint: { kind: 'unique', table: 'item', columns: ['name'] },
+      })
+      expect((error as Error).stack).toContain('adapter-contract.ts')
+    },
+  )
+
+  test.skipIf(isDropIn)(
+    'columns named __proto__, length and 0 are ordinary columns; of several columns with the same name, the last is kept',
+    async () => {
+      const row = await db.row('select 1 as "__proto__", 2 as "length", 3 as "0", 4 as a, 5 as a, count(*)')
+      const expected = { 0: 3, ['__proto__']: 1, length: 2, a: 5, 'count(*)': 1 }
+      expect(Object.entries(row)).toEqual(Object.entries(expected))
+      expect(Object.getPrototypeOf(row)).toBe(Object.prototype)
+    },
+  )
+
+  describe.skipIf(isDropIn)('values', () => {
+    const [two53, two63] = [2n ** 53n, 2n ** 63n]
+    const asReturned = (value: unknown): unknown =>
+      typeof value === 'boolean' || (typeof value === 'bigint' && Number.isSafeInteger(Number(value)))
+        ? Number(value)
+        : value
+    const expectRoundTrip = async (values: readonly unknown[]): Promise<void> => {
+      for (const [index, actual] of (await db.select(values)).entries()) {
+        const expected = asReturned(values[index])
+        if (!(expected instanceof Uint8Array)) expect(actual).toBe(expected)
+        else {
+          expect(actual?.constructor).toBe(Uint8Array)
+          expect(Buffer.compare(actual as Uint8Array, expected)).toBe(0)
+        }
+      }
+    }
+    const { MAX_VALUE, MAX_SAFE_INTEGER } = Number
+    const TEXTS = ['', '\0', 'a\0b', '👩‍👩‍👧‍👦', 'שלום עולם', 'x'.repeat(1 << 20), '\u2028', '\ufeff']
+    const BLOBS = [new Uint8Array(), new Uint8Array(1 << 20).fill(7), Buffer.from('baton')]
+
+    test.each<[string, readonly unknown[], fc.Arbitrary<unknown>]>([
+      [
+        '64-bit integers',
+        [two63 - 1n, -two63, two53, two53 + 1n, two53 - 1n, -two53 - 1n],
+        fc.bigInt({ min: -two63, max: two63 - 1n }),
+      ],
+      [
+        'numbers',
+        [-0, 0, 5e-324, MAX_VALUE, MAX_SAFE_INTEGER, 0.1, -1.5],
+        fc.double({ noNaN: true, noDefaultInfinity: true }),
+      ],
+      ['texts', TEXTS, fc.string({ unit: 'binary' })],
+      ['blobs', BLOBS, fc.uint8Array()],
+      ['booleans and null', [true, false, null], fc.boolean()],
+    ])('%s round-trip', async (_, values, arbitrary) => {
+      await expectRoundTrip(values)
+      const roundTrips = fc.asyncProperty(arbitrary, (value) => expectRoundTrip([value]))
+      await fc.assert(roundTrips, { numRuns: 50 })
+    })
+
+    test.each([
+      ['NaN', Number.NaN, RangeError],
+      ['Infinity', Number.POSITIVE_INFINITY, RangeError],
+      ['-Infinity', Number.NEGATIVE_INFINITY, RangeError],
+      ['2^63', two63, RangeError],
+      ['-2^63 - 1', -two63 - 1n, RangeError],
+      ['an object', { a: 1 }, TypeError],
+      ['undefined', undefined, TypeError],
+      ['a lone surrogate', '\ud800', RangeError],
+      ['an invalid Date', new Date(Number.NaN), Error],
+    ])('%s is rejected before anything is sent, and a transaction continues', async (_, value, type) => {
+      const expectRejected = async (on: Executor): Promise<void> => {
+        const error = unwrap(await catchError(on.select([1, value])))
+        expect(error).toBeInstanceOf(type)
+        expect((error as Error).message).toMatch(/^parameter 2: /)
+      }
+      expect(await countRequestsOf(() => expectRejected(db))).toBe(0)
+      await db.transaction(async (tx) => {
+        await tx.insert('a')
+        await expectRejected(tx)
+      })
+      expect(await db.names()).toEqual(['a'])
+    })
+  })
+
   describe('transactions', () => {
-    test('two statements take three requests', async () => {
-      const requests = await countRequestsOf(() =>
-        db.transaction(async (tx) => {
+    test('two statements take three requests; the value of the callback is returned', async () => {
+      let value: unknown
+      const requests = await countRequestsOf(async () => {
+        value = await db.transaction(async (tx) => {
           await tx.insert('a')
           await tx.insert('b')
-        }),
-      )
-      expect([requests, await db.names()]).toEqual([3, ['a', 'b']])
+          return 'done'
+        })
+      })
+      expect([requests, value, await db.names()]).toEqual([3, 'done', ['a', 'b']])
     })
 
     test('no statement takes no request', async () => {
@@ -161,13 +271,14 @@ export function testAdapter({
       await db.transaction(async (tx) => {
         outcomes = await Promise.allSettled([
           tx.insert('a'),
+          expectRejection(tx.run('selec'), { code: 'SQL_PARSE_ERROR' }),
           expectRejection(tx.insert('a'), { extendedCode: CONSTRAINTS.unique }),
           tx.insert('b'),
           tx.names(),
         ])
       })
       const fulfilled = { status: 'fulfilled' }
-      expect(outcomes).toMatchObject([fulfilled, fulfilled, fulfilled, { value: ['a', 'b'] }])
+      expect(outcomes).toMatchObject([fulfilled, fulfilled, fulfilled, fulfilled, { value: ['a', 'b'] }])
       expect(await db.names()).toEqual(['a', 'b'])
     })
 
@@ -195,7 +306,7 @@ export function testAdapter({
       const message = expect.stringContaining('has no effect inside a transaction') as string
       await expectRejection(
         db.transaction((tx) => tx.run('pragma foreign_keys = off')),
-        { message },
+        { message, ...(!isDropIn && { name: 'TypeError' }) },
       )
     })
   })

@@ -4,15 +4,14 @@ import { openStream } from '@batonsql/core/adapter'
 import { beforeEach, describe, expect, inject, test, vi } from 'vitest'
 import { NO_FAULT } from '../support/fault-proxy.ts'
 import { createClientWithHeldResponses, openFaultyDatabase } from '../support/faulty-database.ts'
-import { ENDLESS_READ, ENDLESS_WRITE, holdWriteLock, settlesBefore } from '../support/fixtures.ts'
+import { ENDLESS_READ, ENDLESS_WRITE, holdWriteLock, readColumn, settlesBefore } from '../support/fixtures.ts'
 import { expectNoStall } from '../support/no-stall.ts'
 
 // An aborted call settles at once, and its stream is closed, so that no other call has to wait: for a stream that is not closed,
 // the server keeps the write lock for up to 5 s.
 const { server, database, direct, proxy } = await openFaultyDatabase()
 beforeEach(() => direct.batch(['drop table if exists t', 'create table t (a)']))
-const readValues = async (): Promise<unknown[]> =>
-  (await direct.execute('select a from t', [], { rowMode: 'array' })).rows.flat()
+const readValues = () => readColumn(direct, 'select a from t')
 const insert = (a: number): string => `insert into t values (${a})`
 /** Writes with another client, which must not have to wait for the lock. */
 const writeWithOtherClient = (): Promise<unknown> => expectNoStall(() => direct.execute(insert(0)))

@@ -2,15 +2,14 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { type Client, createClient, executeMultiple, isHealthy, readRows } from '@batonsql/core'
 import { openStream } from '@batonsql/core/adapter'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { slowRead } from '../support/fixtures.ts'
+import { readColumn, slowRead } from '../support/fixtures.ts'
 import { expectNoStall } from '../support/no-stall.ts'
 import { openTestClient } from '../support/test-server.ts'
 
 // Calls in flight when a client is closed, and more concurrent calls than the limit.
 const { database, db: direct } = await openTestClient()
 beforeEach(() => direct.batch(['drop table if exists t', 'create table t (a)']))
-const readValues = async (): Promise<unknown[]> =>
-  (await direct.execute('select a from t order by a', [], { rowMode: 'array' })).rows.flat()
+const readValues = () => readColumn(direct, 'select a from t order by a')
 /** Writes in transactions that run at the same time. If the lock were taken over, the one that held it would be lost. */
 const writeTwiceAtOnce = (db: Client, count: number, between = async (): Promise<unknown> => null) =>
   Promise.all(

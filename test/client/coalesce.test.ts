@@ -1,12 +1,9 @@
 import { type ClientEvent, coalesce, createClient, SqlError } from '@batonsql/core'
-import { afterAll, beforeEach, expect, test } from 'vitest'
-import { openTestServer } from '../support/test-server.ts'
+import { beforeEach, expect, test } from 'vitest'
+import { openTestClient } from '../support/test-server.ts'
 
-const server = await openTestServer()
-const database = await server.createDatabase()
 const events: ClientEvent[] = []
-const db = createClient({ ...database.config, coalesce, observe: (event) => events.push(event) })
-afterAll(() => db.close())
+const { database, db } = await openTestClient({ coalesce, observe: (event) => events.push(event) })
 beforeEach(async () => {
   await db.batch(['drop table if exists t', 'create table t (id integer primary key, a unique)'])
   events.length = 0

@@ -1,6 +1,3 @@
-import { once } from 'node:events'
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { inspect } from 'node:util'
 import {
   createClient,
@@ -13,8 +10,9 @@ import {
   TransportError,
 } from '@batonsql/core'
 import { failWhen, isFailedAssertion, openStream, type Stream } from '@batonsql/core/adapter'
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { ENDLESS_READ } from '../support/fixtures.ts'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { ENDLESS_READ, readColumn } from '../support/fixtures.ts'
+import { serveHttp } from '../support/serve-http.ts'
 import { openTestClient } from '../support/test-server.ts'
 
 const { database, db } = await openTestClient()
@@ -45,13 +43,6 @@ const unreachable = createClient({ url: 'http://127.0.0.1:9', maxRetries: 0 })
 const onStream = async (work: (stream: Stream) => Promise<unknown>) => {
   await using stream = openStream(db)
   await work(stream)
-}
-/** Starts an HTTP server for a test. @returns its port */
-async function serve(listener: RequestListener): Promise<number> {
-  const httpServer = createServer(listener).listen(0, '127.0.0.1')
-  onTestFinished(() => void httpServer.close())
-  await once(httpServer, 'listening')
-  return (httpServer.address() as AddressInfo).port
 }
 
 test.each([
@@ -237,8 +228,8 @@ describe('a printed error shows the statement, but nothing that may be secret', 
   })
 
   test('the token is not shown', async () => {
-    const port = await serve((_, response) => void response.writeHead(401).end('no'))
-    await using client = createClient({ url: `http://127.0.0.1:${port}`, authToken: 'hunter2' })
+    const { url } = await serveHttp((_, response) => void response.writeHead(401).end('no'))
+    await using client = createClient({ url, authToken: 'hunter2' })
     const error = await catchError(() => client.execute('select ?', [SECRET]))
     expect(print(error)).toContain('SQL: select ?\n')
     expect(print(error)).not.toMatch(/hunter2|must stay secret/)
@@ -247,8 +238,8 @@ describe('a printed error shows the statement, but nothing that may be secret', 
 
 describe('invalid configuration that only a request can reveal', () => {
   test('the error for libsql:// on a server without TLS names the URL to use instead', async () => {
-    const port = await serve((_, response) => void response.end())
-    await using client = createClient({ url: `libsql://127.0.0.1:${port}`, maxRetries: 0 })
+    const { url } = await serveHttp((_, response) => void response.end())
+    await using client = createClient({ url: url.replace('http', 'libsql'), maxRetries: 0 })
     const message = expect.stringMatching(/does not use TLS: use http:.*tls=0/) as string
     for (const work of [
       () => client.execute('select 1'),
@@ -289,32 +280,24 @@ describe('changes of a failed statement that SQLite keeps', () => {
     ['insert into kept values (1), (2), (1)', 'not_applied', 0],
     ['insert or abort into kept values (1), (1)', 'not_applied', 0],
   ] as const
-  const countRows = async (): Promise<number> => (await db.execute('select * from kept')).rows.length
 
-  test.each(outcomes)('%s: %s', async (sql, outcome, count) => {
-    await db.execute('delete from kept')
-    await expect(db.execute(sql)).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT', outcome })
-    expect(await countRows()).toBe(count)
-  })
-
-  test.each(outcomes)('%s: %s in a transaction that continues', async (sql, outcome, count) => {
-    await db.execute('delete from kept')
-    await db.transaction(async (tx) => {
-      await expect(tx.execute(sql)).rejects.toMatchObject({ outcome })
-    })
-    expect(await countRows()).toBe(count)
-  })
-
-  test.each(outcomes)('%s is not_applied once its transaction is rolled back', async (sql) => {
-    await db.execute('delete from kept')
-    const rolledBack = db.transaction((tx) => tx.execute(sql))
-    await expect(rolledBack).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT', outcome: 'not_applied' })
-    expect(await countRows()).toBe(0)
-  })
-
-  test.each(outcomes)('%s in a batch is not_applied, because the batch is rolled back', async (sql) => {
-    await db.execute('delete from kept')
-    await expect(db.batch([sql])).rejects.toMatchObject({ outcome: 'not_applied' })
-    expect(await countRows()).toBe(0)
-  })
+  test.each(outcomes)(
+    '%s: %s, unless its transaction or its batch is rolled back',
+    async (sql, outcome, count) => {
+      const inContinuedTransaction = async (): Promise<void> => {
+        throw await db.transaction((tx) => tx.execute(sql).catch((error: unknown) => error))
+      }
+      const cases: [() => Promise<unknown>, string, number][] = [
+        [() => db.execute(sql), outcome, count],
+        [inContinuedTransaction, outcome, count],
+        [() => db.transaction((tx) => tx.execute(sql)), 'not_applied', 0],
+        [() => db.batch([sql]), 'not_applied', 0],
+      ]
+      for (const [call, expectedOutcome, kept] of cases) {
+        await db.execute('delete from kept')
+        await expect(call()).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT', outcome: expectedOutcome })
+        expect(await readColumn(db, 'select count(*) from kept')).toEqual([kept])
+      }
+    },
+  )
 })

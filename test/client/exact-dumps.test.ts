@@ -13,11 +13,13 @@ import {
 } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
 import { afterAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import { close, execute, pipeline, query, type WireRequest } from '../server/wire.ts'
 import { seeded } from '../support/random.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { openTestServer } from '../support/test-server.ts'
 
 const server = await openTestServer()
+const backend = inject('target') === 'embedded' ? 'embedded' : 'sqld'
 const embedded = await startLocalServer()
 afterAll(() => embedded.close())
 let count = 0
@@ -158,13 +160,8 @@ describe('a blob literal that is too large, which libSQL would store as NULL', (
 
 test('the embedded server rejects such a literal from any client, wherever it stands, and accepts the largest one', async () => {
   const { url } = await embedded.createDatabase('literals')
-  const send = async (request: object): Promise<unknown> => {
-    const body = JSON.stringify({ requests: [request, { type: 'close' }] })
-    const response = await fetch(new URL('v3/pipeline', url), { method: 'POST', body })
-    return ((await response.json()) as { results: [{ error?: object; response?: object }] }).results[0]
-  }
-  const run = (sql: string) => send({ type: 'execute', stmt: { sql } })
-  await run('create table t (a)')
+  const send = async (request: WireRequest) => (await pipeline(url, [request, close])).results[0]
+  await query(url, 'create table t (a)')
   const large = `x'${'ab'.repeat(5_000_001)}'`
   for (const sql of [
     `insert into t values (${large})`,
@@ -172,17 +169,10 @@ test('the embedded server rejects such a literal from any client, wherever it st
     `alter table t add column b default ${large}`,
     `create view v as select ${large} as a`,
   ])
-    for (const request of [
-      { type: 'execute', stmt: { sql } },
-      { type: 'sequence', sql },
-    ])
+    for (const request of [execute(sql), { type: 'sequence', sql }])
       expect(await send(request)).toMatchObject({ error: { code: 'SQLITE_TOOBIG' } })
-  expect(await run(`select length(x'${'AB'.repeat(5_000_000)}') as n`)).toMatchObject({
-    response: { result: { rows: [[{ value: '5000000' }]] } },
-  })
-  expect(await run('select count(*) from t')).toMatchObject({
-    response: { result: { rows: [[{ value: '0' }]] } },
-  })
+  expect(await query(url, `select length(x'${'AB'.repeat(5_000_000)}') as n`)).toEqual([['5000000']])
+  expect(await query(url, 'select count(*) from t')).toEqual([['0']])
 })
 
 test('the embedded server writes REALs with the digits that every server reads exactly', async () => {
@@ -231,8 +221,7 @@ test("a dump of Python's iterdump(), which has the rows of virtual tables twice,
 })
 
 test('virtual tables are restored from a dump that contains their shadow tables first, as after VACUUM', async () => {
-  const folder = createTemporaryDirectory()
-  const file = join(folder, 'notes.db')
+  const file = join(createTemporaryDirectory(), 'notes.db')
   {
     using original = new DatabaseSync(file)
     original.exec(`create table doc (id integer primary key, body); insert into doc values (1, 'running');
@@ -243,7 +232,6 @@ test('virtual tables are restored from a dump that contains their shadow tables 
       create table search_notes (a); insert into search_notes values ('kept');
       create table plain_stat (a); insert into plain_stat values ('kept too'); vacuum`)
   }
-  const backend = inject('target') === 'embedded' ? 'embedded' : 'sqld'
   await using notes = await startLocalServer({ backend })
   await using db = createClient(await notes.createDatabase('notes', { fromFile: file }))
   const text = await dumpText(db).catch((error: Error) => error.message)
@@ -287,8 +275,7 @@ test('text that is not UTF-8 is restored as it is, or the dump fails and says so
 })
 
 test('a dump of a table with a missing collation fails, and says so', async () => {
-  const folder = createTemporaryDirectory()
-  const file = join(folder, 'cards.db')
+  const file = join(createTemporaryDirectory(), 'cards.db')
   {
     using original = new DatabaseSync(file)
     original.exec(
@@ -299,7 +286,6 @@ test('a dump of a table with a missing collation fails, and says so', async () =
   // as Anki, whose program defines a collation
   const content = await readFile(file, 'latin1')
   await writeFile(file, content.replace('collate nocase', 'collate anyset'), 'latin1')
-  const backend = inject('target') === 'embedded' ? 'embedded' : 'sqld'
   await using cards = await startLocalServer({ backend })
   const config = await cards.createDatabase('cards', { fromFile: file })
   await using db = createClient(config)
@@ -315,15 +301,13 @@ test('a dump of a table with a missing collation fails, and says so', async () =
 })
 
 test('a dump of a value that cannot be restored fails, and names its table', async () => {
-  const folder = createTemporaryDirectory()
-  const file = join(folder, 'files.db')
+  const file = join(createTemporaryDirectory(), 'files.db')
   {
     using original = new DatabaseSync(file)
     original.exec(
       'create table small (a); insert into small values (1); create table files (a); insert into files values (1), (zeroblob(6000000))',
     )
   }
-  const backend = inject('target') === 'embedded' ? 'embedded' : 'sqld'
   await using files = await startLocalServer({ backend })
   await using db = createClient(await files.createDatabase('files', { fromFile: file }))
   await expect(dumpText(db)).rejects.toThrow(

@@ -1,14 +1,12 @@
 import { type Client, createClient, executeMultiple, readRows } from '@batonsql/core'
 import { openStream } from '@batonsql/core/adapter'
-import { afterAll, beforeEach, describe, expect, test } from 'vitest'
-import { openTestServer } from '../support/test-server.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { readColumn } from '../support/fixtures.ts'
+import { openTestClient } from '../support/test-server.ts'
 
 // Servers that run every step of a batch, whatever its condition. Nothing that a batch or a transaction does there may be kept.
 
-const server = await openTestServer()
-const database = await server.createDatabase()
-const direct = createClient(database.config)
-afterAll(() => direct.close())
+const { database, db: direct } = await openTestClient()
 beforeEach(() =>
   direct.batch([
     'drop table if exists t',
@@ -16,8 +14,7 @@ beforeEach(() =>
     'insert into t values (0)',
   ]),
 )
-const readValues = async (): Promise<unknown[]> =>
-  (await direct.execute('select a from t order by a')).rows.map(({ a }) => a)
+const readValues = () => readColumn(direct, 'select a from t order by a')
 
 interface Ignoring {
   readonly path: RegExp

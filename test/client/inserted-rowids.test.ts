@@ -1,16 +1,14 @@
 // `lastInsertRowid` compared with the bare engine, for generated programs.
 import { DatabaseSync } from 'node:sqlite'
-import { type Client, createClient, readRows } from '@batonsql/core'
+import { type Client, readRows } from '@batonsql/core'
 import { openStream, type Stream } from '@batonsql/core/adapter'
-import { afterAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { IS_RELEASE, SEED, seeded } from '../support/random.ts'
-import { openTestServer } from '../support/test-server.ts'
+import { openTestClient } from '../support/test-server.ts'
 
 const PROGRAM_COUNT = IS_RELEASE ? 2_000 : 500
 
-const server = await openTestServer()
-const db = createClient((await server.createDatabase()).config)
-afterAll(() => db.close())
+const { db } = await openTestClient()
 
 const SCHEMA = [
   'create table a (id integer primary key, x text unique)',

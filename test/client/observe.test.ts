@@ -9,20 +9,18 @@ import {
   type Transaction,
 } from '@batonsql/core'
 import { openStream } from '@batonsql/core/adapter'
-import { afterAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { beforeEach, expect, test, vi } from 'vitest'
 import { collect } from '../support/fixtures.ts'
-import { openTestServer } from '../support/test-server.ts'
+import { openTestClient } from '../support/test-server.ts'
 
-const server = await openTestServer()
-const database = await server.createDatabase()
 const events: ClientEvent[] = []
+const observe = (event: ClientEvent) => events.push(event)
+const { database, db } = await openTestClient({ observe })
+const withObserver = { ...database.config, observe }
 beforeEach(async () => {
   await db.batch(['drop table if exists t', 'create table t (a unique)'])
   events.length = 0
 })
-const withObserver = { ...database.config, observe: (event: ClientEvent) => events.push(event) }
-const db = createClient(withObserver)
-afterAll(() => db.close())
 const getEventTypes = (pattern = /./): string[] =>
   events.map(({ type }) => type).filter((type) => pattern.test(type))
 const SECRET_ARGUMENT = 'an argument that must stay secret'
@@ -239,7 +237,6 @@ test.each<[string, () => unknown]>([
   ['rejects with an object without a prototype', () => Promise.reject(Object.create(null))],
 ])('an observer that %s affects neither the call nor the process, and is reported once', async (_, fail) => {
   const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
-  onTestFinished(() => warn.mockRestore())
   const observe = vi.fn(() => fail() as undefined)
   await using client = createClient({ ...database.config, observe })
   expect((await client.execute('select 1 as a')).rows).toEqual([{ a: 1 }])
@@ -284,9 +281,42 @@ test('the end of a transaction is reported once, however it ends', async () => {
   await db.execute('drop table child')
 })
 
+const INSERT_NULL = 'insert into t values (null)'
+const insertThree = async (tx: Transaction): Promise<void> => {
+  for (let i = 0; i < 3; i++) await tx.execute(INSERT_NULL)
+}
+const insertFiveAtOnce = (tx: Transaction) =>
+  Promise.all(Array.from({ length: 5 }, () => tx.execute(INSERT_NULL)))
+const fail = (): never => {
+  throw new Error('no')
+}
 test.each<[string, number, () => Promise<unknown>]>([
+  ['a new client', 0, () => createClient(withObserver).close()],
   ['a statement', 1, () => db.execute('select 1')],
+  ['an empty batch', 0, () => db.batch([])],
   ['a batch', 1, () => db.batch(['select 1', 'select 2'])],
+  ['a batch of a thousand', 1, () => db.batch(Array.from({ length: 1_000 }, () => INSERT_NULL))],
+  ['a transaction of three awaited statements', 4, () => db.transaction(insertThree)],
+  ['a transaction of five statements at once', 2, () => db.transaction(insertFiveAtOnce)],
+  ['an empty transaction', 0, () => db.transaction(() => {})],
+  ['an empty savepoint', 0, () => db.transaction((tx) => tx.savepoint(() => {}))],
+  ['only a rollback', 0, () => db.transaction((tx) => tx.rollback())],
+  ['a callback that throws', 0, () => db.transaction(fail).catch(() => {})],
+  [
+    'a transaction of one statement that is rolled back',
+    2,
+    () => db.transaction((tx) => tx.execute(INSERT).then(fail)).catch(() => {}),
+  ],
+  [
+    'a stream with two statements',
+    3,
+    async () => {
+      await using stream = openStream(db)
+      await stream.execute('select 1')
+      await stream.execute('select 2')
+      await stream.close()
+    },
+  ],
   ['a description', 1, () => describe(db, 'select 1')],
   ['rows that are all read', 2, () => collect(readRows(db, 'select 1'))],
   [
@@ -310,7 +340,7 @@ test.each<[string, number, () => Promise<unknown>]>([
     3,
     () => executeMultiple(db, 'insert into t values (1); begin; insert into t values (2); commit'),
   ],
-])('emits one event for each request: %s, %i', async (_, count, work) => {
+])('takes this number of requests, and emits an event for each: %s, %i', async (_, count, work) => {
   const before = database.requestCount()
   await work()
   expect(database.requestCount() - before).toBe(count)

@@ -12,6 +12,7 @@ import {
 import fc from 'fast-check'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { openFaultyDatabase, runSize } from '../support/faulty-database.ts'
+import { readColumn } from '../support/fixtures.ts'
 import { SEED } from '../support/random.ts'
 
 const { database, direct, proxy } = await openFaultyDatabase()
@@ -26,8 +27,7 @@ beforeEach(async () => {
   ])
 })
 
-const readWallets = async (): Promise<unknown[]> =>
-  (await direct.execute('select cents from wallet order by id', [], { rowMode: 'array' })).rows.flat()
+const readWallets = () => readColumn(direct, 'select cents from wallet order by id')
 const setCents = (id: number, cents: number) => ({
   sql: 'update wallet set cents = ? where id = ?',
   args: [cents, id],

@@ -7,16 +7,13 @@ import {
   type Transaction,
 } from '@batonsql/core'
 import { openStream } from '@batonsql/core/adapter'
-import { afterAll, beforeEach, describe, expect, test } from 'vitest'
-import { openTestServer } from '../support/test-server.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { readColumn } from '../support/fixtures.ts'
+import { openTestClient } from '../support/test-server.ts'
 
-const server = await openTestServer()
-const database = await server.createDatabase()
-const db = createClient(database.config)
-afterAll(() => db.close())
+const { database, db } = await openTestClient()
 beforeEach(() => db.batch(['drop table if exists t', 'create table t (a unique)']))
-const selectValues = async (): Promise<unknown[]> =>
-  (await db.execute('select a from t order by a')).rows.map(({ a }) => a)
+const selectValues = () => readColumn(db, 'select a from t order by a')
 
 describe('the outcome of a call with several statements concerns the whole call', () => {
   const [INSERT, INSERT_INTO_MISSING] = ['insert into t values (1)', 'insert into nosuch values (1)']

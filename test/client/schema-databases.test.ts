@@ -5,6 +5,7 @@ import { BatonDialect } from '@batonsql/kysely-dialect'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { Kysely, sql } from 'kysely'
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest'
+import { close, codes, pipeline, type WireRequest } from '../server/wire.ts'
 
 // A schema database runs each request that changes something as a migration, in a transaction of its own, there and in its children.
 // What needs a transaction over several requests is rejected before its first statement.
@@ -23,7 +24,7 @@ interface Family {
   readonly parent: Client
   readonly child: Client
   /** Sends a request to the schema database as it is; a client begins a transaction first. */
-  send(request: object): Promise<void>
+  send(request: WireRequest): Promise<void>
 }
 /** @param isProven whether the client has already seen that the server evaluates conditions */
 async function createFamily(isProven = false): Promise<Family> {
@@ -36,14 +37,11 @@ async function createFamily(isProven = false): Promise<Family> {
   })
   await parent.execute('create table t (a)')
   if (isProven) await parent.batch(['select 1', 'select 2'])
-  const send = async (request: object): Promise<void> => {
-    const body = JSON.stringify({ requests: [request, { type: 'close' }] })
-    const response = await fetch(new URL('v3/pipeline', address.url), { method: 'POST', body })
-    expect(await response.json()).toMatchObject({ results: [{ type: 'ok' }, { type: 'ok' }] })
-  }
+  const send = async (request: WireRequest): Promise<void> =>
+    expect(codes(await pipeline(address.url, [request, close]))).toEqual(['ok', 'ok'])
   return { parent, child, send }
 }
-const toBatch = (statements: readonly string[]): object => ({
+const toBatch = (statements: readonly string[]): WireRequest => ({
   type: 'batch',
   batch: { steps: statements.map((sql) => ({ stmt: { sql } })) },
 })
@@ -186,23 +184,17 @@ test.skipIf(!canCreate).each([
   ['batch', ['pragma foreign_keys = off', 'commit']],
   ['sequence', ['rollback', 'create table u (a)']],
 ] as const)('a %s of %j, on which libsql-server exits, is an error', async (type, statements) => {
-  const name = `parent-${(count += 1)}`
-  const { url } = await server.createDatabase(name, { isSchema: true })
+  const { url } = await server.createDatabase(`parent-${(count += 1)}`, { isSchema: true })
   await using db = createClient({ url })
   await db.execute('create table t (a)')
-  const request =
-    type === 'batch'
-      ? { type, batch: { steps: statements.map((sql) => ({ stmt: { sql } })) } }
-      : { type, sql: statements.join('; ') }
-  const body = JSON.stringify({ requests: [request, { type: 'close' }] })
-  const response = await fetch(new URL('v3/pipeline', url.replace(/\/?$/, '/')), { method: 'POST', body })
-  expect([response.status, await response.json()]).toMatchObject([200, { results: [{ type: 'error' }, {}] }])
+  const request = type === 'batch' ? toBatch(statements) : { type, sql: statements.join('; ') }
+  const { status, results } = await pipeline(url, [request, close])
+  expect([status, results]).toMatchObject([200, [{ type: 'error' }, {}]])
   expect((await db.execute('select count(*) as n from t')).rows).toEqual([{ n: 0 }])
 })
 
 test.skipIf(!canCreate)('a schema database does not exit on stored SQL either', async () => {
-  const name = `parent-${(count += 1)}`
-  const { url } = await server.createDatabase(name, { isSchema: true })
+  const { url } = await server.createDatabase(`parent-${(count += 1)}`, { isSchema: true })
   await using db = createClient({ url })
   const stored = { sql_id: 1 }
   for (const [sql, request] of [
@@ -213,10 +205,8 @@ test.skipIf(!canCreate)('a schema database does not exit on stored SQL either', 
     ['create table u (a)', { type: 'batch', batch: { steps: [{ stmt: { sql: 'end' } }, { stmt: stored }] } }],
     ['pragma foreign_keys = off; commit', { type: 'sequence', ...stored }],
   ] as const) {
-    const requests = [{ type: 'store_sql', ...stored, sql }, request, { type: 'close' }]
-    const address = new URL('v3/pipeline', url.replace(/\/?$/, '/'))
-    const response = await fetch(address, { method: 'POST', body: JSON.stringify({ requests }) })
-    expect([sql, response.status < 500]).toEqual([sql, true])
+    const { status } = await pipeline(url, [{ type: 'store_sql', ...stored, sql }, request, close])
+    expect([sql, status < 500]).toEqual([sql, true])
   }
   expect((await db.execute('select 1 as one')).rows).toEqual([{ one: 1 }])
 })
@@ -229,12 +219,9 @@ test.skipIf(!canCreate).each([
   const { url } = await server.createDatabase(`parent-${(count += 1)}`, { isSchema: true })
   await using db = createClient({ url })
   await db.execute('create table t (a)')
-  const body = JSON.stringify({ requests: [request, { type: 'close' }] })
-  const response = await fetch(new URL('v3/pipeline', url.replace(/\/?$/, '/')), { method: 'POST', body })
-  expect([response.status, await response.text()]).toEqual([
-    200,
-    expect.stringContaining('ATTACH is not permitted in migration scripts'),
-  ])
+  const { status, text } = await pipeline(url, [request, close])
+  const message = expect.stringContaining('ATTACH is not permitted in migration scripts')
+  expect([status, text]).toEqual([200, message])
   expect(await columnsOf(db)).toBe('a')
 })
 

@@ -1,15 +1,12 @@
-import { createClient, executeMultiple } from '@batonsql/core'
+import { executeMultiple } from '@batonsql/core'
 import { splitStatements } from '@batonsql/core/adapter'
-import { afterAll, beforeEach, describe, expect, test } from 'vitest'
-import { openTestServer } from '../support/test-server.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { readColumn } from '../support/fixtures.ts'
+import { openTestClient } from '../support/test-server.ts'
 
-const server = await openTestServer()
-const database = await server.createDatabase()
-const db = createClient(database.config)
-afterAll(() => db.close())
+const { database, db } = await openTestClient()
 beforeEach(() => db.batch(['drop table if exists t', 'create table t (a unique)']))
-const readValues = async (): Promise<unknown[]> =>
-  (await db.execute('select a from t order by a')).rows.map((row) => row['a'])
+const readValues = () => readColumn(db, 'select a from t order by a')
 
 describe('executeMultiple', () => {
   test('runs a script in one request, and closes the stream', async () => {

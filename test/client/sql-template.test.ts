@@ -9,19 +9,16 @@ import {
 } from '@batonsql/core'
 import { openStream } from '@batonsql/core/adapter'
 import fc from 'fast-check'
-import { afterAll, expect, expectTypeOf, test } from 'vitest'
+import { expect, expectTypeOf, test } from 'vitest'
 import { collect } from '../support/fixtures.ts'
-import { openTestServer } from '../support/test-server.ts'
+import { openTestClient } from '../support/test-server.ts'
 
-const server = await openTestServer()
-const database = await server.createDatabase()
-const db = createClient(database.config)
+const { database, db } = await openTestClient()
 await executeMultiple(db, 'create table pet (id integer primary key, name text, age real)')
 await db.batch([
   sql`insert into pet values (${1}, ${"Robert'); drop table pet; --"}, ${2})`,
   sql`insert into pet values (${2 ** 53}, ${'Ada'}, ${null})`,
 ])
-afterAll(() => db.close())
 
 interface Pet {
   id: number | bigint

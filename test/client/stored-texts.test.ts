@@ -1,5 +1,6 @@
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { close, pipeline } from '../server/wire.ts'
 
 // The limit of SQL texts that a client stores on its stream. Its message is the same on both servers.
 
@@ -23,11 +24,8 @@ test.skipIf(!isLocal).each([
   [1_350_000, '1.4 MB'],
   [12_345_678, '12.3 MB'],
 ])('the size of a text of %i bytes is reported as %s', async (bytes, size) => {
-  const requests = [{ type: 'store_sql', sql_id: 1, sql: '-'.repeat(bytes) }, { type: 'close' }]
-  const response = await fetch(`${server.url}/v3/pipeline`, {
-    method: 'POST',
-    body: JSON.stringify({ requests }),
-  })
+  const text = { type: 'store_sql', sql_id: 1, sql: '-'.repeat(bytes) }
   const message = `The statement is too large to be stored: ${size}/5.0 KB`
-  expect(await response.json()).toMatchObject({ results: [{ error: { message } }, { type: 'ok' }] })
+  const { results } = await pipeline(server.url, [text, close])
+  expect(results).toMatchObject([{ error: { message } }, { type: 'ok' }])
 })

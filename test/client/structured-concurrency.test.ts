@@ -3,15 +3,14 @@ import { type CallOptions, createClient, readRows, type Transaction } from '@bat
 import { beforeEach, describe, expect, test } from 'vitest'
 import { FaultProxy } from '../support/fault-proxy.ts'
 import { createClientWithHeldResponses } from '../support/faulty-database.ts'
-import { ENDLESS_READ, settlesBefore } from '../support/fixtures.ts'
+import { ENDLESS_READ, readColumn, settlesBefore } from '../support/fixtures.ts'
 import { openTestClient } from '../support/test-server.ts'
 
 // Operations that a callback leaves running end with the callback, and do not affect later operations.
 const { database, db } = await openTestClient()
 beforeEach(() => db.batch(['drop table if exists t', 'create table t (a text)']))
 const insert = (tx: Transaction, a: string) => tx.execute('insert into t values (?)', [a])
-const selectValues = async (): Promise<unknown[]> =>
-  (await db.execute('select a from t order by rowid', [], { rowMode: 'array' })).rows.flat()
+const selectValues = () => readColumn(db, 'select a from t order by rowid')
 const failure = new Error('boom')
 
 describe('a savepoint that fails', () => {

@@ -10,7 +10,7 @@ import { openStream, type Stream } from '@batonsql/core/adapter'
 import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { FaultProxy, NO_FAULT } from '../support/fault-proxy.ts'
 import { createClientWithHeldResponses } from '../support/faulty-database.ts'
-import { collect, countRequests } from '../support/fixtures.ts'
+import { collect, countRequests, readColumn } from '../support/fixtures.ts'
 import { openTestClient } from '../support/test-server.ts'
 
 const { database, db } = await openTestClient()
@@ -23,8 +23,7 @@ beforeEach(async () => {
     'create table child (t integer references t (a) deferrable initially deferred)',
   ])
 })
-const readValues = async (): Promise<unknown[]> =>
-  (await db.execute('select b from t order by a', [], { rowMode: 'array' })).rows.flat()
+const readValues = () => readColumn(db, 'select b from t order by a')
 const streamClosed = { code: 'STREAM_CLOSED' }
 const insert = (b: string) => ({ sql: 'insert into t (b) values (?)', args: [b] })
 
@@ -39,16 +38,6 @@ test('a read-only transaction does not wait for those that write', async () => {
   )
   await db.transaction((tx) => tx.execute('pragma table_info(t)'), { mode: 'readonly' }).finally(read.resolve)
   await Promise.all(writers)
-})
-
-test('commits the changes of the callback and returns its value', async () => {
-  const result = await db.transaction(async (tx) => {
-    await tx.execute(insert('one'))
-    await tx.execute(insert('two'))
-    return (await tx.execute('select count(*) as n from t')).rows[0]?.['n']
-  })
-  expect(result).toBe(2)
-  expect(await readValues()).toEqual(['one', 'two'])
 })
 
 test('a statement whose error is caught leaves the transaction usable', async () => {
@@ -68,22 +57,6 @@ test('BEGIN is sent again if the parser rejects the first statement', async () =
     await tx.execute(insert('one'))
   })
   expect(await readValues()).toEqual(['one'])
-})
-
-test('statements queued together run in order, and only the ones that fail reject', async () => {
-  const settled = await db.transaction((tx) =>
-    Promise.allSettled([
-      tx.execute(insert('one')),
-      tx.execute('selec'),
-      tx.execute(insert('two')),
-      tx.execute(insert('one')),
-      tx.execute('select group_concat(b) as all_of_them from t'),
-    ]),
-  )
-  const statuses = settled.map(({ status }) => status)
-  expect(statuses).toEqual(['fulfilled', 'rejected', 'fulfilled', 'rejected', 'fulfilled'])
-  expect(settled[4]).toMatchObject({ value: { rows: [{ all_of_them: 'one,two' }] } })
-  expect(await readValues()).toEqual(['one', 'two'])
 })
 
 test.each([
@@ -186,20 +159,16 @@ test('a batch is atomic and reports which statement failed', async () => {
   expect(await readValues()).toEqual([])
 })
 
-test('a batch with a statement that the parser rejects runs nothing', async () => {
-  await expect(db.batch([insert('one'), 'selec'])).rejects.toMatchObject({ code: 'SQL_PARSE_ERROR' })
-  expect(await readValues()).toEqual([])
-})
-
-test('a batch whose commit fails is atomic', async () => {
-  const failed = db.batch([insert('one'), 'insert into child values (99)'])
-  await expect(failed).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT' })
-  expect(await readValues()).toEqual([])
-})
-
-test('a batch that rolls itself back in the middle leaves nothing behind', async () => {
-  const failed = db.batch([insert('one'), "insert or rollback into t (b) values ('one')", insert('two')])
-  await expect(failed).rejects.toMatchObject({ statementIndex: 1 })
+test.each<[string, (string | ReturnType<typeof insert>)[], object]>([
+  ['the parser rejects one statement', [insert('one'), 'selec'], { code: 'SQL_PARSE_ERROR' }],
+  ['the commit fails', [insert('one'), 'insert into child values (99)'], { code: 'SQLITE_CONSTRAINT' }],
+  [
+    'it rolls itself back in the middle',
+    [insert('one'), "insert or rollback into t (b) values ('one')", insert('two')],
+    { statementIndex: 1 },
+  ],
+])('a batch keeps nothing if %s', async (_, batch, rejection) => {
+  await expect(db.batch(batch)).rejects.toMatchObject(rejection)
   expect(await readValues()).toEqual([])
 })
 

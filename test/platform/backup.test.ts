@@ -3,7 +3,7 @@ import { cp, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
-import { expect, inject, onTestFinished, test, vi } from 'vitest'
+import { expect, inject, test, vi } from 'vitest'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { databaseFolders, Harness, sql } from './platform-harness.ts'
 
@@ -61,7 +61,6 @@ test.each(Object.keys(LOSSES))(
     }
     const files = [await removeData('stopped')]
     const consoleError = vi.spyOn(console, 'error').mockReturnValue()
-    onTestFinished(() => consoleError.mockRestore())
     await using harness = await Harness.start({}, data)
     expect(consoleError.mock.calls.flat()).toEqual([
       expect.stringMatching(/stopped: its file is missing or empty/),
@@ -109,7 +108,6 @@ test('a server starts although the file of a database that its options name is m
   const [folder] = await locateFile(dataDirectory, id)
   await rm(folder, { recursive: true })
   const consoleError = vi.spyOn(console, 'error').mockReturnValue()
-  onTestFinished(() => consoleError.mockRestore())
   await using server = await start()
   expect(consoleError.mock.calls.flat()).toEqual([
     expect.stringMatching(/^app: its file is missing or empty: .* until it is deleted and created again/),
@@ -139,7 +137,6 @@ test('a damaged file affects only its own database, and the database works again
   for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true })
   await writeFile(file, Buffer.alloc(8_192, 'x'))
   const consoleError = vi.spyOn(console, 'error').mockReturnValue()
-  onTestFinished(() => consoleError.mockRestore())
   await using harness = await Harness.start({}, data)
   const sendRequest = async (name: string) => {
     const { database } = await harness.requestOk('GET', `databases/${name}`)

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
-import { request } from 'node:http'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { sendHttp } from '../support/send-http.ts'
 import { words } from '../support/words.ts'
 import { Harness, type TestResponse } from './platform-harness.ts'
 
@@ -22,24 +22,19 @@ async function readEverything(): Promise<unknown> {
 }
 
 /** Sends a request without normalizing its path. */
-function sendRaw(method: string, path: string, body = ''): Promise<TestResponse> {
-  return new Promise((resolve, reject) => {
-    const { hostname, port } = new URL(harness.platform.url)
-    const headers = {
-      authorization: `Bearer ${harness.platform.token}`,
-      'content-length': Buffer.byteLength(body),
-    }
-    const outgoing = request({ hostname, port, method, path, headers }, (response) => {
-      let text = ''
-      response.setEncoding('utf8').on('data', (part) => (text += part))
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, body: JSON.parse(text) }))
-    })
-    outgoing.on('error', reject)
-    outgoing.end(body)
-  })
+async function sendRaw(method: string, path: string, body = ''): Promise<TestResponse> {
+  const headers = {
+    authorization: `Bearer ${harness.platform.token}`,
+    'content-length': Buffer.byteLength(body),
+  }
+  const { status, text } = await sendHttp(harness.platform.url, { method, path, headers, body })
+  return { status, body: JSON.parse(text) }
 }
 
 const databaseRequest = (body: unknown) => ['POST', '/databases', body] as const
+/** Requests a database that would be created without the given fields. */
+const databaseWith = (fields: object) => databaseRequest({ name: 'x', group: 'default', ...fields })
+const seedOf = (seed: unknown) => databaseWith({ seed })
 const configurationRequest = (body: unknown) => ['PATCH', '/databases/app/configuration', body] as const
 const tokenRequest = (query: string, body: unknown = {}) =>
   ['POST', `/databases/app/auth/tokens${query}`, body] as const
@@ -53,56 +48,24 @@ const INVALID_REQUESTS: readonly (readonly [method: string, path: string, body: 
   databaseRequest({ name: ['x'], group: 'default' }),
   databaseRequest({ name: 'x', group: { name: 'default' } }),
   databaseRequest({ name: 'x', group: 'nowhere' }),
-  ...[
-    '',
-    'X',
-    'a_b',
-    '-a',
-    'a-',
-    'a b',
-    'ü',
-    '../x',
-    'a/b',
-    'a.b',
-    'a\u0000',
-    'x'.repeat(58),
-    'v2',
-    'health',
-  ].map((name) => databaseRequest({ name, group: 'default' })),
-  databaseRequest({ name: 'app', group: 'default' }),
-  databaseRequest({ name: 'default-local', group: 'default' }),
-  databaseRequest({ name: 'x', group: 'default', size_limit: 'many' }),
-  databaseRequest({ name: 'x', group: 'default', size_limit: '-1' }),
-  databaseRequest({ name: 'x', group: 'default', seed: 'app' }),
-  databaseRequest({ name: 'x', group: 'default', seed: { type: 'database' } }),
-  databaseRequest({ name: 'x', group: 'default', seed: { type: 'database', name: 'nowhere' } }),
-  databaseRequest({
-    name: 'x',
-    group: 'default',
-    seed: { type: 'database', name: 'app', timestamp: 'yesterday' },
-  }),
-  databaseRequest({
-    name: 'x',
-    group: 'default',
-    seed: { type: 'database', name: 'app', timestamp: '2999-01-01T00:00:00Z' },
-  }),
-  databaseRequest({
-    name: 'x',
-    group: 'default',
-    seed: { type: 'database', name: 'app', timestamp: '2024-01-01T00:00:00Z' },
-  }),
-  databaseRequest({ name: 'x', group: 'default', seed: { type: 'dump' } }),
-  databaseRequest({ name: 'x', group: 'default', seed: { type: 'dump', url: 'file:///etc/passwd' } }),
-  databaseRequest({ name: 'x', group: 'default', seed: { type: 'dump', url: 'http://127.0.0.1:1/nothing' } }),
-  databaseRequest({ name: 'x', group: 'default', seed: { type: 'database_upload' } }),
-  databaseRequest({ name: 'x', group: 'default', seed: { type: '__proto__' } }),
-  databaseRequest({ name: 'x', group: 'default', schema: 'app' }),
-  databaseRequest({ name: 'x', group: 'default', is_schema: true, schema: 'app' }),
-  databaseRequest({
-    name: 'x',
-    group: 'default',
-    remote_encryption: { encryption_key: 'k', encryption_cipher: 'aes256gcm' },
-  }),
+  ...words('X a_b -a a- ü ../x a/b a.b v2 health app default-local').map((name) => databaseWith({ name })),
+  ...['', 'a b', 'a\u0000', 'x'.repeat(58)].map((name) => databaseWith({ name })),
+  databaseWith({ size_limit: 'many' }),
+  databaseWith({ size_limit: '-1' }),
+  seedOf('app'),
+  seedOf({ type: 'database' }),
+  seedOf({ type: 'database', name: 'nowhere' }),
+  seedOf({ type: 'database', name: 'app', timestamp: 'yesterday' }),
+  seedOf({ type: 'database', name: 'app', timestamp: '2999-01-01T00:00:00Z' }),
+  seedOf({ type: 'database', name: 'app', timestamp: '2024-01-01T00:00:00Z' }),
+  seedOf({ type: 'dump' }),
+  seedOf({ type: 'dump', url: 'file:///etc/passwd' }),
+  seedOf({ type: 'dump', url: 'http://127.0.0.1:1/nothing' }),
+  seedOf({ type: 'database_upload' }),
+  seedOf({ type: '__proto__' }),
+  databaseWith({ schema: 'app' }),
+  databaseWith({ is_schema: true, schema: 'app' }),
+  databaseWith({ remote_encryption: { encryption_key: 'k', encryption_cipher: 'aes256gcm' } }),
   databaseRequest('not JSON'),
   databaseRequest('[1]'),
   databaseRequest('"x"'),
@@ -294,17 +257,10 @@ test('keys are case-insensitive, regardless of the content type', async () => {
 })
 
 test('requests from web pages on other sites and hosts are rejected', async () => {
-  const sendRequest = (headers: Record<string, string>) =>
-    new Promise<number>((resolve, reject) => {
-      const { hostname, port } = new URL(harness.platform.url)
-      const allHeaders = { authorization: `Bearer ${harness.platform.token}`, ...headers }
-      const outgoing = request({ hostname, port, path: '/v1/user', headers: allHeaders }, (response) => {
-        response.resume()
-        resolve(response.statusCode ?? 0)
-      })
-      outgoing.on('error', reject)
-      outgoing.end()
-    })
+  const sendRequest = async (headers: Record<string, string>): Promise<number> => {
+    const allHeaders = { authorization: `Bearer ${harness.platform.token}`, ...headers }
+    return (await sendHttp(`${harness.platform.url}/v1/user`, { headers: allHeaders })).status
+  }
   expect(await sendRequest({})).toBe(200)
   expect(await sendRequest({ origin: 'http://localhost:3000' })).toBe(200)
   expect(await sendRequest({ origin: 'https://evil.example' })).toBe(403)

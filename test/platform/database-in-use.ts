@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import http from 'node:http'
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { type Harness, sql } from './platform-harness.ts'
+import { Harness, sql } from './platform-harness.ts'
 
 /** Defines a table `c` with 16,000 rows. */
 export const WITH_ROWS = 'WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 16000)'
@@ -72,8 +72,8 @@ export function pipeline(client: Client, ...statements: readonly string[]): Unre
   return send(client, 'POST', '/v3/pipeline', { requests: [...requests, { type: 'close' }] })
 }
 
-/** A database with an empty table `t`. */
-export class DatabaseInUse {
+/** A database with an empty table `t`, on a server of its own. */
+export class DatabaseInUse implements AsyncDisposable {
   readonly harness: Harness
   readonly name: string
   readonly host: string
@@ -86,11 +86,17 @@ export class DatabaseInUse {
     this.token = token
   }
 
-  static async start(harness: Harness, name: string): Promise<DatabaseInUse> {
-    const { host } = await harness.createDatabase(name)
-    const token = await harness.tokenFor(name)
-    await sql(host, token, 'CREATE TABLE t (a)')
-    return new DatabaseInUse(harness, name, { host, token })
+  static async start(name: string): Promise<DatabaseInUse> {
+    return await DatabaseInUse.create(await Harness.start(), name)
+  }
+
+  /** Creates the database on a server, which it stops when it is disposed. */
+  static async create(harness: Harness, name: string): Promise<DatabaseInUse> {
+    return new DatabaseInUse(harness, name, await harness.openDatabase(name, 'CREATE TABLE t (a)'))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.harness[Symbol.asyncDispose]()
   }
 
   get client(): Client {
@@ -104,9 +110,7 @@ export class DatabaseInUse {
 
   /** Changes the configuration. */
   async configure(body: object): Promise<void> {
-    await this.harness.requestOk('PATCH', `${this.harness.orgPath}/databases/${this.name}/configuration`, {
-      body,
-    })
+    await this.harness.configure(this.name, body)
   }
 
   /** Returns the contents of the table, read with a new token. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, inject, test, vi } from 'vitest'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { Harness, sql } from './platform-harness.ts'
 
@@ -25,19 +25,8 @@ describe('the initial state of a database', () => {
     expect(children.databases.map(({ Name }: { Name: string }) => Name)).toEqual(['copy'])
   })
 
-  async function upload(harness: Harness, content: string | Uint8Array<ArrayBuffer>): Promise<string> {
-    const form = new FormData()
-    form.append('file', new Blob([content]), 'dump.sql')
-    const response = await fetch(`${harness.platform.url}${harness.orgPath}/databases/dumps`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${harness.platform.token}` },
-      body: form,
-    })
-    return ((await response.json()) as { dump_url: string }).dump_url
-  }
-
   const openFromDump = async (harness: Harness, name: string, dump: string) =>
-    await harness.openDatabase(name, [], { seed: { type: 'dump', url: await upload(harness, dump) } })
+    await harness.openDatabase(name, [], { seed: { type: 'dump', url: await harness.uploadDump(dump) } })
 
   test('a database from a dump has all objects of the dump', async () => {
     const harness = await Harness.forTest()
@@ -93,30 +82,31 @@ describe('the initial state of a database', () => {
     ],
     ['a truncated file', 'BEGIN; CREATE TABLE t(a);', /ends before its COMMIT/],
     ['only pragmas', 'PRAGMA foreign_keys=OFF;', /no statements/],
-  ] as const)('a dump of %s is rejected with a short reason', async (_, dump, reason) => {
-    const harness = await Harness.forTest()
-    const url = await upload(harness, dump)
-    const body = { name: 'app', group: 'default', seed: { type: 'dump', url } }
-    const { status, body: reply } = await harness.sendRequest('POST', 'databases', { body })
-    expect([status, reply]).toEqual([400, { error: expect.stringMatching(reason) }])
-  })
-
-  test.each([
-    ['nothing', ''],
-    ['HTML', '<html><body>404</body></html>'],
-    ['a failing statement', 'CREATE TABLE t (a UNIQUE); INSERT INTO t VALUES (1); INSERT INTO t VALUES (1);'],
-    ['SQL that reads files', `CREATE TABLE t (a); INSERT INTO t VALUES (readfile('/etc/hostname'));`],
-  ])('a dump of %s creates no database', async (_, dump) => {
-    const harness = await Harness.forTest()
-    const url = await upload(harness, dump)
-    const body = { name: 'app', group: 'default', seed: { type: 'dump', url } }
-    const { status, body: reply } = await harness.sendRequest('POST', 'databases', { body })
-    expect([status, reply]).toEqual([400, { error: expect.stringMatching(/^the dump/) }])
-    expect(await harness.statusOf('GET', 'databases/app')).toBe(404)
-    // the name is available again, and a dump can be used only once
-    expect((await harness.sendRequest('POST', 'databases', { body })).body.error).toBe('dump not found')
-    await harness.createDatabase('app')
-  })
+    ['nothing', '', /^the dump/],
+    ['HTML', '<html><body>404</body></html>', /^the dump/],
+    [
+      'a failing statement',
+      'CREATE TABLE t (a UNIQUE); INSERT INTO t VALUES (1); INSERT INTO t VALUES (1);',
+      /^the dump/,
+    ],
+    [
+      'SQL that reads files',
+      `CREATE TABLE t (a); INSERT INTO t VALUES (readfile('/etc/hostname'));`,
+      /^the dump/,
+    ],
+  ] as const)(
+    'a dump of %s is rejected with a short reason, and creates no database',
+    async (_, dump, reason) => {
+      const harness = await Harness.forTest()
+      const request = { name: 'app', seed: { type: 'dump', url: await harness.uploadDump(dump) } }
+      const { status, body: reply } = await harness.tryToCreate(request)
+      expect([status, reply]).toEqual([400, { error: expect.stringMatching(reason) }])
+      expect(await harness.statusOf('GET', 'databases/app')).toBe(404)
+      // the name is available again, and a dump can be used only once
+      expect((await harness.tryToCreate(request)).body.error).toBe('dump not found')
+      await harness.createDatabase('app')
+    },
+  )
 
   test('a change to a schema database is applied to its child', async () => {
     const harness = await Harness.forTest()
@@ -229,7 +219,6 @@ test('a new database responds with 404 until the configured delay has passed', a
 test('a database created while the clock was ahead responds after the clock is set back, and after a restart', async () => {
   const directory = createTemporaryDirectory()
   const clock = vi.spyOn(Date, 'now').mockImplementation(() => new Date().getTime() + 7_200_000)
-  onTestFinished(() => clock.mockRestore())
   {
     await using harness = await Harness.start({}, directory)
     const { host, token } = await harness.openDatabase('app', 'CREATE TABLE t (a)')

@@ -13,7 +13,7 @@ import {
   type UnreadResponse,
   WITH_ROWS,
 } from './database-in-use.ts'
-import { Harness, sql } from './platform-harness.ts'
+import { sql } from './platform-harness.ts'
 
 /** A write with the rows of {@link LONG_READ}. */
 const LONG_WRITE = `${WITH_ROWS} INSERT INTO t SELECT n FROM c RETURNING hex(zeroblob(500))`
@@ -22,8 +22,7 @@ const ENDLESS_WRITE = `WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 F
 
 describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, restoreReads }: AccessChange) => {
   test.concurrent('aborts requests that only read, unless it blocks only writes', async () => {
-    await using harness = await Harness.start()
-    const database = await DatabaseInUse.start(harness, 'app')
+    await using database = await DatabaseInUse.start('app')
     await database.createLongTable()
     const { client } = database
     const readers: Readonly<Record<string, UnreadResponse>> = {
@@ -38,8 +37,7 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, restoreReads }: A
   })
 
   test.concurrent('requests with pending writes do not write after the change is acknowledged', async () => {
-    await using harness = await Harness.start()
-    const database = await DatabaseInUse.start(harness, 'app')
+    await using database = await DatabaseInUse.start('app')
     const { client } = database
     const writers = [
       cursor(client, LONG_READ, 'INSERT INTO t VALUES (1)'),
@@ -63,8 +61,7 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, restoreReads }: A
     ['SAVEPOINT s', 'RELEASE s'],
     ['SAVEPOINT s', '/* */ release savepoint "s"'],
   ])('what %s began in an earlier request is not committed by %s after the change', async (begin, end) => {
-    await using harness = await Harness.start()
-    const database = await DatabaseInUse.start(harness, 'app')
+    await using database = await DatabaseInUse.start('app')
     const { host, token, client } = database
     const { baton } = await sql(host, token, [begin, 'INSERT INTO t VALUES (1)'], { keepOpen: true })
     const steps = [LONG_READ, ...end.split(';')].map((text) => ({ stmt: { sql: text } }))
@@ -80,8 +77,8 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, restoreReads }: A
   test.concurrent('an endless write is aborted, and the next write can acquire the write lock', async ({
     expect,
   }) => {
-    await using harness = await Harness.start()
-    const database = await DatabaseInUse.start(harness, 'app')
+    await using database = await DatabaseInUse.start('app')
+    const { harness } = database
     const before = harness.server.requestCount()
     const endless = pipeline(
       database.client,
@@ -106,8 +103,8 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, restoreReads }: A
   })
 
   test.concurrent('an open transaction is rolled back', async () => {
-    await using harness = await Harness.start()
-    const database = await DatabaseInUse.start(harness, 'app')
+    await using database = await DatabaseInUse.start('app')
+    const { harness } = database
     const { host, token } = database
     const transaction = await sql(host, token, ['BEGIN IMMEDIATE', 'INSERT INTO t VALUES (1)'], {
       keepOpen: true,
@@ -123,8 +120,8 @@ describe.each(ACCESS_CHANGES)('$name', ({ change, endsReaders, restoreReads }: A
 })
 
 test.concurrent('a deletion aborts requests that only read', async () => {
-  await using harness = await Harness.start()
-  const database = await DatabaseInUse.start(harness, 'app')
+  await using database = await DatabaseInUse.start('app')
+  const { harness } = database
   await database.createLongTable()
   const { client } = database
   const readers = [
@@ -143,8 +140,8 @@ describe.runIf(inject('target') === 'sqld')('a request that reads an attached da
     { name: 'block_reads', change: (database) => database.configure({ block_reads: true }) },
     { name: 'a deletion', change: ({ harness, name }) => harness.requestOk('DELETE', `databases/${name}`) },
   ])('$name', async ({ change }) => {
-    await using harness = await Harness.start()
-    const other = await DatabaseInUse.start(harness, 'other')
+    await using other = await DatabaseInUse.start('other')
+    const { harness } = other
     await other.createLongTable()
     await other.configure({ allow_attach: true })
     const { host } = await harness.createDatabase('app')
@@ -160,8 +157,7 @@ describe.runIf(inject('target') === 'sqld')('a request that reads an attached da
 })
 
 test.concurrent('a cursor that is not read keeps no writer waiting', async () => {
-  await using harness = await Harness.start()
-  const database = await DatabaseInUse.start(harness, 'app')
+  await using database = await DatabaseInUse.start('app')
   const { host, token, client } = database
   const unread = cursor(client, 'BEGIN IMMEDIATE', 'INSERT INTO t VALUES (1)', LONG_READ, 'COMMIT')
   await unread.started
@@ -178,8 +174,7 @@ test.concurrent.each<{
   { what: 'a write', outcome: 'unknown', run: (db, read) => read(db) },
   { what: 'a write in a transaction', outcome: 'not_applied', run: (db, read) => db.transaction(read) },
 ])('the outcome of $what whose rows are not read is $outcome', async ({ outcome, run }) => {
-  await using harness = await Harness.start()
-  const database = await DatabaseInUse.start(harness, 'app')
+  await using database = await DatabaseInUse.start('app')
   const { host, token } = database
   const db = createClient({ url: `http://${host}`, authToken: token })
   const read = async (executor: Client | Transaction): Promise<void> => {
@@ -195,8 +190,8 @@ test.concurrent.each<{
 })
 
 test.concurrent('an aborted export counts as far as it was read', async ({ expect }) => {
-  await using harness = await Harness.start()
-  const database = await DatabaseInUse.start(harness, 'app')
+  await using database = await DatabaseInUse.start('app')
+  const { harness } = database
   await database.createLongTable()
   const aborted = send(database.client, 'GET', '/export/1')
   const [response] = (await aborted.started) as [IncomingMessage]

@@ -4,7 +4,7 @@ import { join, relative } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
-import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, inject, test, vi } from 'vitest'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { groupFolders } from './platform-harness.ts'
 
@@ -25,11 +25,10 @@ exec '${await findSqld()}' "$@"
 /** Collects what the server logs. */
 function collectLog(): () => string {
   const parts: string[] = []
-  const spy = vi.spyOn(console, 'error').mockImplementation((...values: unknown[]) => {
+  vi.spyOn(console, 'error').mockImplementation((...values: unknown[]) => {
     for (const value of values)
       parts.push(value instanceof Error ? `${value.message} ${String(value.cause)}` : String(value))
   })
-  onTestFinished(() => spy.mockRestore())
   return () => parts.join('\n')
 }
 

@@ -93,7 +93,7 @@ describe('nothing is written after the revocation of access is acknowledged', ()
   test.each(Array.from({ length: SEED_COUNT }, (_, index) => index + 1))('seed %i', async (seed) => {
     await using harness = await Harness.start()
     const random = seeded(seed)
-    const database = await DatabaseInUse.start(harness, 'app')
+    const database = await DatabaseInUse.create(harness, 'app')
     await database.createLongTable()
     const generated = new GeneratedRequests(database, random)
     const baton = random() < 0.5 ? await generated.open() : null

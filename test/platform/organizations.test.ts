@@ -1,5 +1,6 @@
-import { request } from 'node:http'
 import { describe, expect, test } from 'vitest'
+import { close, execute } from '../server/wire.ts'
+import { sendHttp } from '../support/send-http.ts'
 import { Harness, sql } from './platform-harness.ts'
 
 /** Creates a user who has an organization with a group, and a token with access to it. */
@@ -263,12 +264,14 @@ describe('organizations that share a server', () => {
       ['x-proxy-authorization', `Bearer ${ownToken}`],
       ['x-forwarded-host', `app.local`],
     ] as const) {
-      const response = await fetch(`http://${theirs.Hostname}/v2/pipeline`, {
+      const headers = { authorization: `Bearer ${theirToken}`, [name]: value }
+      const body = JSON.stringify({ requests: [execute('SELECT a FROM t'), close] })
+      const { text } = await sendHttp(`http://${theirs.Hostname}/v2/pipeline`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${theirToken}`, [name]: value },
-        body: '{"requests":[{"type":"execute","stmt":{"sql":"SELECT a FROM t"}},{"type":"close"}]}',
+        headers,
+        body,
       })
-      expect([name, await response.text()]).toEqual([name, expect.stringContaining('"theirs"')])
+      expect([name, text]).toEqual([name, expect.stringContaining('"theirs"')])
     }
     // routes of the engine that accept the name or id of a database
     const [origin = ''] = mine.host.split('/')
@@ -316,12 +319,7 @@ describe('organizations that share a server', () => {
       })
     expect((await create({ name: 'x', seed: { type: 'database', name: 'app' } })).status).toBe(404)
     expect((await create({ name: 'x', schema: 'app' })).status).toBe(404)
-    const form = new FormData()
-    form.append('file', new Blob(['CREATE TABLE secret (a)']), 'd.sql')
-    const headers = { authorization: `Bearer ${harness.platform.token}` }
-    const dumpsUrl = `${harness.platform.url}${harness.orgPath}/databases/dumps`
-    const upload = await fetch(dumpsUrl, { method: 'POST', body: form, headers })
-    const { dump_url: url } = (await upload.json()) as { dump_url: string }
+    const url = await harness.uploadDump('CREATE TABLE secret (a)')
     const created = await create({ name: 'x', seed: { type: 'dump', url } })
     expect(created.body).toEqual({ error: 'dump not found' })
     // addresses are shared: a conflicting one is rejected with an error
@@ -367,21 +365,12 @@ test('with a domain, every database has its own host', async () => {
   const harness = await Harness.forTest({ domain: 'db.test:8443' })
   const created = await harness.requestOk('POST', 'databases', { body: { name: 'a-b', group: 'default' } })
   expect(created.database.Hostname).toBe('a-b-local.db.test:8443')
-  const { port } = harness.server
   const token = await harness.tokenFor('a-b')
-  const getStatus = (host: string) =>
-    new Promise<number>((resolve, reject) => {
-      const headers = { host, authorization: `Bearer ${token}` }
-      const outgoing = request(
-        { host: '127.0.0.1', port, path: '/v2/pipeline', method: 'POST', headers },
-        (reply) => {
-          reply.resume()
-          resolve(reply.statusCode ?? 0)
-        },
-      )
-      outgoing.on('error', reject)
-      outgoing.end('{"requests":[]}')
-    })
+  const getStatus = async (host: string): Promise<number> => {
+    const headers = { host, authorization: `Bearer ${token}` }
+    const url = `${harness.server.url}/v2/pipeline`
+    return (await sendHttp(url, { method: 'POST', headers, body: '{"requests":[]}' })).status
+  }
   expect(await getStatus('a-b-local.db.test:8443')).toBe(200)
   expect(await getStatus('b-local.db.test:8443')).toBe(404)
   expect(await getStatus('a-b-local.db.test.evil.example')).toBe(403)

@@ -115,6 +115,18 @@ export class Harness implements AsyncDisposable {
     return await this.sendRequest('POST', 'databases', options)
   }
 
+  /** Uploads a dump. @returns its URL, for the seed of a database */
+  async uploadDump(content: string | Uint8Array<ArrayBuffer>): Promise<string> {
+    const form = new FormData()
+    form.append('file', new Blob([content]), 'dump.sql')
+    const response = await fetch(`${this.platform.url}${this.orgPath}/databases/dumps`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${this.platform.token}` },
+      body: form,
+    })
+    return ((await response.json()) as { dump_url: string }).dump_url
+  }
+
   /** Changes the configuration of a database. */
   async configure(name: string, body: object): Promise<TestResponse['body']> {
     return await this.requestOk('PATCH', `databases/${name}/configuration`, { body })

@@ -1,5 +1,5 @@
 import { strict as assert } from 'node:assert'
-import { request } from 'node:http'
+import { sendHttp } from '../support/send-http.ts'
 
 // oxlint-disable-next-line typescript/no-explicit-any -- the CLI does not validate responses
 type JsonBody = any
@@ -79,21 +79,9 @@ export class VendorSession {
     outgoingRequest: SessionRequest,
   ): Promise<{ status: number; content: string; location: string }> {
     const { method, url, body = '', headers = {} } = outgoingRequest
-    const reply = await new Promise<{ status: number; content: string; location: string }>(
-      (resolve, reject) => {
-        const allHeaders = { ...headers, 'content-length': Buffer.byteLength(body) }
-        const outgoing = request(url, { method, headers: allHeaders }, (response) => {
-          let content = ''
-          response.setEncoding('utf8').on('data', (part: string) => (content += part))
-          response.on('error', reject)
-          response.on('end', () =>
-            resolve({ status: response.statusCode ?? 0, content, location: response.headers.location ?? '' }),
-          )
-        })
-        outgoing.on('error', reject)
-        outgoing.end(body)
-      },
-    )
+    const allHeaders = { ...headers, 'content-length': Buffer.byteLength(body) }
+    const { text: content, ...response } = await sendHttp(url, { method, headers: allHeaders, body })
+    const reply = { status: response.status, content, location: response.headers.location ?? '' }
     const isPage = reply.content.startsWith('<')
     const text = [reply.location, isPage ? 'a page' : reply.content].filter((text) => text !== '').join(' ')
     this.#write(`  ${method} ${url} ${body}`.trimEnd())

@@ -1,14 +1,15 @@
 import { EventEmitter, once } from 'node:events'
 import { readdir, readFile } from 'node:fs/promises'
-import { get, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, type ClientEvent, createClient } from '@batonsql/core'
 import { type LocalServerOptions, startLocalServer } from '@batonsql/local-server'
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 import { runAccounting } from '../generated/faults/accounting.ts'
+import { close, pipeline } from '../server/wire.ts'
 import { freezeProcess } from '../support/freeze-process.ts'
 import { SEED, seeded } from '../support/random.ts'
+import { sendHttp } from '../support/send-http.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { groupFolders, Harness, sql } from './platform-harness.ts'
@@ -183,13 +184,9 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
     expect(await countRows(db)).toBe(rowCount)
     const index = replica.replicationIndex as string
     const stmt = { sql: 'SELECT count(*) FROM t', replication_index: index }
-    const pending = fetch(`http://${replicaHost}/v3/pipeline`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${token}` },
-      body: JSON.stringify({ requests: [{ type: 'execute', stmt }, { type: 'close' }] }),
-    })
+    const pending = pipeline(`http://${replicaHost}`, [{ type: 'execute', stmt }, close], { token })
     await harness.server.setReplica('fra', { lagMs: 0 })
-    expect(await (await pending).text()).toContain(`"value":"${rowCount}"`)
+    expect((await pending).text).toContain(`"value":"${rowCount}"`)
     expect(await countRows(withoutIndex)).toBe(rowCount)
     await expect(harness.server.setReplica('fra', { lagMs: -1 })).rejects.toThrow('whole number')
   })
@@ -295,16 +292,10 @@ describe.runIf(inject('target') === 'sqld')('a replica', () => {
       { type: 'store_sql', sql_id: 2, sql: `explain ${drop}` },
       { type: 'execute', stmt: { sql_id: 2 } },
       { type: 'describe', sql: 'select 1' },
-      { type: 'close' },
+      close,
     ]
-    const response = await fetch(`http://${replicaHost}/v3/pipeline`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${token}` },
-      body: JSON.stringify({ requests }),
-    })
-    expect(response.status).toBe(200)
-    const { results } = (await response.json()) as { results: readonly { type: string }[] }
-    expect(results.at(-2)?.type).toBe('ok')
+    const { status, results } = await pipeline(`http://${replicaHost}`, requests, { token })
+    expect([status, results.at(-2)?.type]).toEqual([200, 'ok'])
     expect(await readSchema()).toBe(before)
     await replica.execute("INSERT INTO vec VALUES (1, vector('[1,2]'))")
     await db.execute(drop)
@@ -475,12 +466,8 @@ test.runIf(inject('target') === 'sqld')('a replica has its own host name', async
     platform: { domain: 'db.example' },
   })
   const authorization = `Bearer ${await server.createToken('default')}`
-  const statusAt = async (host: string): Promise<number | undefined> => {
-    const request = get(server.url, { path: '/dump', headers: { host, authorization } })
-    const [response] = (await once(request, 'response')) as [IncomingMessage]
-    response.resume()
-    return response.statusCode
-  }
+  const statusAt = async (host: string): Promise<number> =>
+    (await sendHttp(`${server.url}/dump`, { headers: { host, authorization } })).status
   expect(await statusAt('fra_default-local.db.example')).toBe(200)
   expect(await statusAt('fra_default.localhost')).toBe(200)
   expect(await statusAt('lhr_default-local.db.example')).toBe(404)
@@ -490,8 +477,7 @@ test.runIf(inject('target') === 'sqld')(
   'without the platform API, the default group can have replicas, and the log shows which of them are down',
   async () => {
     const lines: string[] = []
-    const spy = vi.spyOn(console, 'error').mockImplementation((line: string) => void lines.push(line))
-    onTestFinished(() => spy.mockRestore())
+    vi.spyOn(console, 'error').mockImplementation((line: string) => void lines.push(line))
     await using server = await startLocalServer({ backend: 'sqld', replicas: ['fra', 'lhr'], log: 'errors' })
     expect(server.replicaUrls('default')).toEqual({
       fra: `${server.url}/fra_default/`,

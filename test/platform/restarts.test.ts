@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { startLocalServer } from '@batonsql/local-server'
-import { expect, inject, onTestFinished, test, vi } from 'vitest'
+import { expect, inject, test, vi } from 'vitest'
 import { isRunning } from '../support/is-running.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { DatabaseInUse, pipeline } from './database-in-use.ts'
@@ -15,7 +15,6 @@ const isSqld = inject('target') === 'sqld'
 
 function spyOnLog() {
   const log = vi.spyOn(console, 'error').mockImplementation(() => {})
-  onTestFinished(() => log.mockRestore())
   return log
 }
 
@@ -25,8 +24,8 @@ test.runIf(isSqld)(
     const log = spyOnLog()
     await using harness = await Harness.start()
     const [database, other] = [
-      await DatabaseInUse.start(harness, 'app'),
-      await DatabaseInUse.start(harness, 'b'),
+      await DatabaseInUse.create(harness, 'app'),
+      await DatabaseInUse.create(harness, 'b'),
     ]
     const write = ['BEGIN', 'INSERT INTO t VALUES (1)']
     const { baton } = await sql(other.host, other.token, write, { keepOpen: true })

@@ -185,8 +185,7 @@ test('a database whose file is damaged is restored, or deleted', async () => {
         await rm(join(folder, id, name), { recursive: true })
       await writeFile(join(folder, id, file), Buffer.alloc(8_192, 'x'))
     }
-  const consoleError = vi.spyOn(console, 'error').mockReturnValue()
-  onTestFinished(() => consoleError.mockRestore())
+  vi.spyOn(console, 'error').mockReturnValue()
   const second = await start({ dataDirectory })
   expect((await pipeline(second.url, [execute('SELECT 1')])).status).toBe(500)
   await second.restoreSnapshot('default', 'kept')

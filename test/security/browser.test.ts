@@ -1,9 +1,8 @@
-import http from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { close, execute } from '../server/wire.ts'
 import { findBrowser } from '../support/browser.ts'
+import { TestHttpServer } from '../support/test-http-server.ts'
 import { AttackedServer, KINDS } from './attacked-server.ts'
 
 const { path: browserPath, unavailableReason } = await findBrowser()
@@ -14,25 +13,24 @@ describe.skipIf(browserPath === null)(
   `in a real browser${unavailableReason === null ? '' : `: ${unavailableReason}`}`,
   () => {
     let browser: Browser
-    let pageServer: http.Server
-    let pageServerPort: number
+    let pageServer: TestHttpServer
+    let pageServerPort: string
 
     beforeAll(async () => {
       // names that resolve to this machine, as a malicious name server might return
       const rules = ['evil.example', 'app.example'].map((name) => `MAP ${name} 127.0.0.1`).join(',')
       const args = ['--no-sandbox', '--disable-dev-shm-usage', `--host-resolver-rules=${rules}`]
       browser = await chromium.launch({ executablePath: browserPath as string, args })
-      pageServer = http.createServer((_, response) => {
+      pageServer = await new TestHttpServer().listen()
+      pageServer.http.on('request', (_, response) => {
         response.setHeader('content-type', 'text/html')
         response.end('<!doctype html><title>a page</title>')
       })
-      await new Promise<void>((resolve) => pageServer.listen(0, '127.0.0.1', resolve))
-      pageServerPort = (pageServer.address() as AddressInfo).port
+      pageServerPort = new URL(pageServer.url).port
     }, 180_000)
     afterAll(async () => {
       await browser.close()
-      pageServer.closeAllConnections()
-      await new Promise((resolve) => pageServer.close(resolve))
+      await pageServer.close()
     })
 
     describe.each(KINDS)('$backend, auth $auth', (kind) => {

@@ -215,7 +215,6 @@ describe('a lock that has changed', () => {
     async (backend) => {
       const { acquire } = DirectoryLock
       const loss = new Error('lost')
-      onTestFinished(() => void vi.restoreAllMocks())
       vi.spyOn(DirectoryLock, 'acquire').mockImplementationOnce(async (directory, onLost) => {
         const lock = await acquire.call(DirectoryLock, directory, onLost)
         onLost?.(loss)

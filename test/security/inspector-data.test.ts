@@ -1,13 +1,13 @@
 import { text } from 'node:stream/consumers'
 import { createClient } from '@batonsql/core'
-import { type LocalServer, startLocalServer } from '@batonsql/local-server'
-import { type Browser, chromium, type Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { LocalServer } from '@batonsql/local-server'
+import type { Page } from 'playwright-core'
+import { describe, expect, test } from 'vitest'
 import { query } from '../server/wire.ts'
 import { findBrowser } from '../support/browser.ts'
 import { ENDLESS_READ } from '../support/fixtures.ts'
 import { BACKENDS } from './attacked-server.ts'
-import { openInspector } from './inspector-browser.ts'
+import { useBrowser } from './inspector-browser.ts'
 
 // The Data tab of the request inspector.
 
@@ -16,15 +16,10 @@ const { path: browserPath, unavailableReason } = await findBrowser()
 describe.skipIf(browserPath === null)(
   `the Data tab of the inspector${unavailableReason === null ? '' : `: ${unavailableReason}`}`,
   () => {
-    let browser: Browser
-    beforeAll(async () => {
-      const args = ['--no-sandbox', '--disable-dev-shm-usage']
-      browser = await chromium.launch({ executablePath: browserPath as string, args })
-    }, 180_000)
-    afterAll(() => browser.close())
+    const { startServer, open } = useBrowser(browserPath)
 
     const openDataTab = async (server: LocalServer) => {
-      const inspectorPage = await openInspector(browser, server)
+      const inspectorPage = await open(server)
       await inspectorPage.page.getByRole('tab', { name: 'Data' }).click()
       await inspectorPage.page.locator('#database option').first().waitFor({ state: 'attached' })
       return inspectorPage
@@ -44,7 +39,7 @@ describe.skipIf(browserPath === null)(
     }
 
     test.each(BACKENDS)('shows tables, pages of rows, and exact values: %s', async (backend) => {
-      await using server = await startLocalServer({ backend, inspector: true })
+      const server = await startServer(backend)
       const { url } = await server.createDatabase('app')
       const db = createClient({ url })
       await db.batch([
@@ -55,8 +50,7 @@ describe.skipIf(browserPath === null)(
         'create view names as select text from many where id < 3',
       ])
       await db.close()
-      await using inspectorPage = await openDataTab(server)
-      const { page, problems } = inspectorPage
+      const { page, problems } = await openDataTab(server)
       await page.selectOption('#database', 'app')
       await page.locator('#tables li').nth(2).waitFor()
       expect(await page.locator('#tables li').allTextContents()).toEqual([
@@ -88,7 +82,7 @@ describe.skipIf(browserPath === null)(
     test.each(BACKENDS)(
       'opens the first table, sorts, and downloads all rows as CSV: %s',
       async (backend) => {
-        await using server = await startLocalServer({ backend, inspector: true })
+        const server = await startServer(backend)
         await using db = createClient({ url: server.url })
         await db.batch([
           'create view a_view as select 1 as one',
@@ -97,8 +91,7 @@ describe.skipIf(browserPath === null)(
           'create table odd (a, """b, c")',
           "insert into odd values (9007199254740993, '7'), (1.0, 'say \"hi\",' || char(13, 10)), (null, ''), (x'00ff', -0.5)",
         ])
-        await using inspectorPage = await openDataTab(server)
-        const { page, problems } = inspectorPage
+        const { page, problems } = await openDataTab(server)
         await page.getByRole('heading', { name: 'item', exact: true }).waitFor()
         expect((await readCells(page)).slice(0, 2)).toEqual(['k001', '999'])
         const sort = page.locator('.grid thead').getByRole('button', { name: 'size' })
@@ -135,7 +128,7 @@ describe.skipIf(browserPath === null)(
     test.each(BACKENDS)(
       'truncates a 1 MB value in the list, but not when it is opened: %s',
       async (backend) => {
-        await using server = await startLocalServer({ backend, inspector: true })
+        const server = await startServer(backend)
         // rows arrive in a different order than in the index
         await query(server.url, 'create table doc (key text primary key, body text, size int) without rowid')
         await query(server.url, 'create index by_body on doc (body)')
@@ -154,8 +147,7 @@ describe.skipIf(browserPath === null)(
           server.url,
           "create table early as select 'a' || char(0) || printf('%.*c', 900, 'b') as end",
         )
-        await using inspectorPage = await openDataTab(server)
-        const { page, problems } = inspectorPage
+        const { page, problems } = await openDataTab(server)
         for (const [row, letter] of ['z', 'y'].entries()) {
           await chooseTable(page, 'doc')
           const cell = page.locator('.grid tbody tr').nth(row).locator('button').nth(1)
@@ -182,15 +174,14 @@ describe.skipIf(browserPath === null)(
     )
 
     test.each(BACKENDS)('rejects a statement if the server reports that it writes: %s', async (backend) => {
-      await using server = await startLocalServer({ backend, inspector: true })
+      const server = await startServer(backend)
       await query(server.url, 'create table t (a)')
       await query(server.url, 'insert into t values (1)')
       await query(server.url, 'create table vec (e F32_BLOB(2))')
       await query(server.url, 'create index vec_e on vec(libsql_vector_idx(e))')
       const countRows = async (): Promise<unknown> => await query(server.url, 'select count(*) from t')
       const before = await countRows()
-      await using inspectorPage = await openDataTab(server)
-      const { page } = inspectorPage
+      const { page } = await openDataTab(server)
       for (const sql of [
         'insert into t values (2)',
         'with x as (select 2) insert into t select * from x returning a',
@@ -243,15 +234,14 @@ describe.skipIf(browserPath === null)(
     })
 
     test('handles a view of a missing table, changed rows, and switching to another database', async () => {
-      await using server = await startLocalServer({ inspector: true })
+      const server = await startServer()
       await query(server.url, 'create view broken as select * from missing')
       await query(server.url, 'create table doc (key text primary key, body text) without rowid')
       for (const key of ['a', 'b', 'c'])
         await query(server.url, `insert into doc values ('${key}', printf('%.*c', 300, '${key}'))`)
       const { url } = await server.createDatabase('other')
       await query(url, 'create table elsewhere (a)')
-      await using inspectorPage = await openDataTab(server)
-      const { page } = inspectorPage
+      const { page } = await openDataTab(server)
       await page.locator('#tables li').nth(1).waitFor()
       expect(await page.locator('#tables li').allTextContents()).toEqual(['brokenview ', 'doc3'])
       // the page opens it by itself: choosing it again would list the rows a second time, perhaps after the DELETE
@@ -279,10 +269,9 @@ describe.skipIf(browserPath === null)(
     })
 
     test.each(BACKENDS)('shows results, query plans and errors: %s', async (backend) => {
-      await using server = await startLocalServer({ backend, inspector: true })
+      const server = await startServer(backend)
       await query(server.url, 'create table t (a integer primary key, b)')
-      await using inspectorPage = await openDataTab(server)
-      const { page, problems } = inspectorPage
+      const { page, problems } = await openDataTab(server)
       await runStatement(page, 'select 1 as x, 2 as x, null as y')
       await page.locator('#result-count').getByText('1 row,').waitFor()
       expect(await page.locator('.grid th').allTextContents()).toEqual(['x', 'x', 'y'])
@@ -321,11 +310,10 @@ describe.skipIf(browserPath === null)(
     test.each(BACKENDS)(
       'opens the database default, shows why a statement is rejected, and removes the previous result: %s',
       async (backend) => {
-        await using server = await startLocalServer({ backend, inspector: true })
+        const server = await startServer(backend)
         await server.createDatabase('app')
         await query(server.url, 'create table t (a)')
-        await using inspectorPage = await openDataTab(server)
-        const { page } = inspectorPage
+        const { page } = await openDataTab(server)
         await page.getByRole('button', { name: 't', exact: false }).first().waitFor()
         expect(await page.locator('#database').inputValue()).toBe('default')
         for (const mayWrite of [false, true]) {
@@ -350,11 +338,10 @@ describe.skipIf(browserPath === null)(
       const hostileText =
         '<img src=x onerror="globalThis.attacked = 1"></script><script>globalThis.attacked = 1</script>'
       const name = `"${hostileText.replaceAll('"', '""')}"`
-      await using server = await startLocalServer({ inspector: true })
+      const server = await startServer()
       await query(server.url, `create table ${name} (${name} text, "__proto__" text)`)
       await query(server.url, `insert into ${name} values ('${hostileText}', '${hostileText}')`)
-      await using inspectorPage = await openDataTab(server)
-      const { page, problems } = inspectorPage
+      const { page, problems } = await openDataTab(server)
       await page.locator('#tables button').click()
       await page.locator('#page').getByText('rows 1 to 1').waitFor()
       expect(await page.locator('.grid th').allTextContents()).toEqual([hostileText, '__proto__'])
@@ -370,14 +357,13 @@ describe.skipIf(browserPath === null)(
     })
 
     test('works with the keyboard, and on a narrow screen', async () => {
-      await using server = await startLocalServer({ inspector: true })
+      const server = await startServer()
       await query(
         server.url,
         `create table wide (${Array.from({ length: 40 }, (_, index) => `column_${index}`).join()})`,
       )
       await query(server.url, `insert into wide (column_0) values ('${'long '.repeat(100)}')`)
-      await using inspectorPage = await openInspector(browser, server)
-      const { page, problems } = inspectorPage
+      const { page, problems } = await open(server)
       await page.setViewportSize({ width: 480, height: 800 })
       await page.getByRole('tab', { name: 'Requests' }).focus()
       await page.keyboard.press('ArrowRight')

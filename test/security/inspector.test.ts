@@ -4,13 +4,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type ClientEvent, createClient } from '@batonsql/core'
 import { createHandler, type LocalServer, startLocalServer } from '@batonsql/local-server'
-import { type Browser, chromium } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { close, execute, pipeline, query } from '../server/wire.ts'
 import { findBrowser } from '../support/browser.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { BACKENDS } from './attacked-server.ts'
-import { openInspector as open } from './inspector-browser.ts'
+import { useBrowser } from './inspector-browser.ts'
 import { runShopWorkload, startLockContention } from './inspector-workload.ts'
 
 const { path: browserPath, unavailableReason } = await findBrowser()
@@ -93,18 +92,12 @@ describe('the inspector', () => {
 describe.skipIf(browserPath === null)(
   `the request inspector${unavailableReason === null ? '' : `: ${unavailableReason}`}`,
   () => {
-    let browser: Browser
-    beforeAll(async () => {
-      const args = ['--no-sandbox', '--disable-dev-shm-usage']
-      browser = await chromium.launch({ executablePath: browserPath as string, args })
-    }, 180_000)
-    afterAll(() => browser.close())
+    const { startServer, open } = useBrowser(browserPath)
 
     test.each(BACKENDS)('shows statements as they arrive, with their outcome: %s', async (backend) => {
-      await using server = await startLocalServer({ backend, inspector: true })
+      const server = await startServer(backend)
       const { url } = await server.createDatabase('app')
-      await using inspectorPage = await open(browser, server)
-      const { page, problems } = inspectorPage
+      const { page, problems } = await open(server)
       expect(await page.locator('#empty').isVisible()).toBe(true)
       const db = createClient({ url })
       await db.execute('create table note (text)')
@@ -121,15 +114,14 @@ describe.skipIf(browserPath === null)(
       const html = await page.content()
       expect(html).not.toContain('SECRET-ARGUMENT')
       // a page that is opened later also shows earlier events
-      await using secondInspectorPage = await open(browser, server)
+      const secondInspectorPage = await open(server)
       await secondInspectorPage.page.locator('#rows tr').nth(3).waitFor()
       expect(problems).toEqual([])
     })
 
     test('shows a transaction on the timeline, with its round trips', async () => {
-      await using server = await startLocalServer({ inspector: true })
-      await using inspectorPage = await open(browser, server)
-      const { page } = inspectorPage
+      const server = await startServer()
+      const { page } = await open(server)
       const db = createClient({ url: server.url })
       await db.execute('create table t (a)')
       await db.transaction(async (tx) => {
@@ -149,9 +141,8 @@ describe.skipIf(browserPath === null)(
     })
 
     test('shows a request on the timeline as soon as it begins', async () => {
-      await using server = await startLocalServer({ inspector: true })
-      await using inspectorPage = await open(browser, server)
-      const { page } = inspectorPage
+      const server = await startServer()
+      const { page } = await open(server)
       // nothing but the event itself can update the time
       await page.addInitScript('window.setInterval = () => 0')
       await page.reload()
@@ -161,7 +152,7 @@ describe.skipIf(browserPath === null)(
     })
 
     test('shows every one of many calls at the same time, which an event log has', async () => {
-      await using server = await startLocalServer({ inspector: true })
+      const server = await startServer()
       const log = join(createTemporaryDirectory(), 'many.jsonl')
       const starts = Array.from({ length: 40 }, (_, id) => ({
         at: id,
@@ -170,18 +161,16 @@ describe.skipIf(browserPath === null)(
         sql: ['select'],
       }))
       await writeFile(log, starts.map((event) => JSON.stringify(event)).join('\n'))
-      await using inspectorPage = await open(browser, server)
-      const { page } = inspectorPage
+      const { page } = await open(server)
       await page.setInputFiles('#file', log)
       await page.getByText('40 events from').waitFor()
       expect(await page.locator('#timeline rect.request').count()).toBe(40)
     })
 
     test('shows the holder of the write lock, the waiters, and a transaction that lost it', async () => {
-      await using server = await startLocalServer({ inspector: true })
+      const server = await startServer()
       await query(server.url, 'create table t (a)')
-      await using inspectorPage = await open(browser, server)
-      const { page } = inspectorPage
+      const { page } = await open(server)
       const locks = page.locator('#locks')
       expect(await locks.textContent()).toContain('No stream holds')
       const holder = await pipeline(server.url, [execute('begin'), execute('insert into t values (1)')])
@@ -212,9 +201,8 @@ describe.skipIf(browserPath === null)(
     })
 
     test('fits on a narrow screen, and shows when it is no longer live', async () => {
-      const server = await startLocalServer({ inspector: true })
-      await using inspectorPage = await open(browser, server)
-      const { page } = inspectorPage
+      const server = await startServer()
+      const { page } = await open(server)
       await page.setViewportSize({ width: 480, height: 800 })
       await query(server.url, `select '${'long '.repeat(40)}'`)
       await page.locator('#rows tr').first().waitFor()
@@ -234,9 +222,8 @@ describe.skipIf(browserPath === null)(
     })
 
     test('supports filters, errors only, pause, copying and the keyboard', async () => {
-      await using server = await startLocalServer({ inspector: true })
-      await using inspectorPage = await open(browser, server)
-      const { page, problems } = inspectorPage
+      const server = await startServer()
+      const { page, problems } = await open(server)
       const rows = page.locator('#rows tr')
       await query(server.url, 'select 1 as apple')
       await query(server.url, 'select 2 as pear')
@@ -286,9 +273,8 @@ describe.skipIf(browserPath === null)(
       '</script><script>globalThis.attacked = 1</script>',
       '<svg onload="globalThis.attacked = 1"><a href="javascript:globalThis.attacked=1">x</a>',
     ])('displays hostile text as text: %s', async (text) => {
-      await using server = await startLocalServer({ inspector: true })
-      await using inspectorPage = await open(browser, server)
-      const { page, problems } = inspectorPage
+      const server = await startServer()
+      const { page, problems } = await open(server)
       const sql = `select '${text}' as "${text.replaceAll('"', '""')}"`
       await query(server.url, sql)
       await pipeline(server.url, [execute(`begin`), execute(`select * from "${text.replaceAll('"', '')}"`)])
@@ -301,9 +287,8 @@ describe.skipIf(browserPath === null)(
     })
 
     test('its content security policy allows neither other scripts nor requests to other servers', async () => {
-      await using server = await startLocalServer({ inspector: true })
-      await using inspectorPage = await open(browser, server)
-      const { page, problems } = inspectorPage
+      const server = await startServer()
+      const { page, problems } = await open(server)
       await page.evaluate(`{
         const script = document.createElement('script')
         try { script.textContent = 'globalThis.attacked = 1' } catch {}
@@ -318,7 +303,7 @@ describe.skipIf(browserPath === null)(
     })
 
     test('a JSON Lines file of client events produces the same timeline as the live events', async () => {
-      await using server = await startLocalServer({ inspector: true })
+      const server = await startServer()
       const lines: string[] = []
       const db = createClient({
         url: server.url,
@@ -333,8 +318,7 @@ describe.skipIf(browserPath === null)(
       const [log, invalidLog] = [join(folder, 'shop.jsonl'), join(folder, 'other.jsonl')]
       await writeFile(log, `${lines.join('\n')}\nno event\n`)
       await writeFile(invalidLog, '{"type":"query:start"}\n[]\nnull\n')
-      await using inspectorPage = await open(browser, server)
-      const { page, problems } = inspectorPage
+      const { page, problems } = await open(server)
       await page.setInputFiles('#file', invalidLog)
       await page.getByText('has no events with a timestamp').waitFor()
       await page.setInputFiles('#file', log)
@@ -361,10 +345,9 @@ describe.skipIf(browserPath === null)(
     test.each(['light', 'dark'] as const)(
       'takes the screenshots for the documentation: %s',
       async (colorScheme) => {
-        await using server = await startLocalServer({ inspector: true })
+        const server = await startServer()
         for (const name of ['app', 'billing']) await server.createDatabase(name)
-        await using inspectorPage = await open(browser, server, { colorScheme })
-        const { page } = inspectorPage
+        const { page, problems } = await open(server, { colorScheme })
         await page.selectOption('#range', '5')
         const background = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
         expect(background).toBe(colorScheme === 'dark' ? 'rgb(17, 22, 28)' : 'rgb(244, 245, 247)')
@@ -373,7 +356,7 @@ describe.skipIf(browserPath === null)(
         await page.locator('#locks').getByText('waiting for').first().waitFor()
         // long enough to be visible
         await page.waitForTimeout(1_200)
-        expect(inspectorPage.problems).toEqual([])
+        expect(problems).toEqual([])
         await page.locator('#rows tr', { hasText: 'update orders' }).first().click()
         const picture = await page.screenshot()
         await lock.finish()

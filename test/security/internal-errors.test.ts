@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promis
 import { join } from 'node:path'
 import { startLocalServer } from '@batonsql/local-server'
 import { findSqld } from '@batonsql/local-server/sqld'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { query } from '../server/wire.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { BACKENDS } from './attacked-server.ts'
@@ -48,7 +48,6 @@ test.each(BACKENDS)(
       }
     }
     const log = vi.spyOn(console, 'error').mockImplementation(() => {})
-    onTestFinished(() => log.mockRestore())
     await using server = await startLocalServer({ backend, dataDirectory: directory })
     const health = async (name: string): Promise<number> =>
       (await fetch(`${server.url}/${name}/health`)).status
@@ -95,7 +94,6 @@ test.runIf(BACKENDS.includes('sqld'))(
     await using server = await startLocalServer({ backend: 'sqld', dataDirectory, sqldPath })
     await query(server.url, 'create table t (a)')
     const log = vi.spyOn(console, 'error').mockImplementation(() => {})
-    onTestFinished(() => log.mockRestore())
     await rm(sqldPath)
     for (const file of await readdir(dataDirectory, { recursive: true }))
       if (file.endsWith('sqld.pid'))

@@ -1,7 +1,7 @@
 import { cp, readdir, rm, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { startLocalServer } from '@batonsql/local-server'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { query } from '../server/wire.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { BACKENDS } from './attacked-server.ts'
@@ -71,7 +71,6 @@ describe.each(BACKENDS)('%s', (backend) => {
     await removeWal(registry)
     await cp(backup, registry)
     const log = vi.spyOn(console, 'error').mockImplementation(() => {})
-    onTestFinished(() => log.mockRestore())
     await using server = await startLocalServer({ backend, dataDirectory: crashed })
     expect(log.mock.calls.flat().join('\n')).toMatch(/-set-aside: [0-9a-f-]{36}$/m)
     expect(await query(`${server.url}/app/`, 'select a from t')).toEqual([['1']])

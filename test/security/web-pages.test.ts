@@ -1,7 +1,8 @@
-import http from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
 import { createHandler, startLocalServer } from '@batonsql/local-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { close, execute } from '../server/wire.ts'
+import { sendHttp } from '../support/send-http.ts'
 import { words } from '../support/words.ts'
 import { AttackedServer, KINDS } from './attacked-server.ts'
 import { sendRaw, statuses } from './raw-exchange.ts'
@@ -9,7 +10,7 @@ import { sendRaw, statuses } from './raw-exchange.ts'
 interface PageResponse {
   readonly status: number
   readonly allowed: string | undefined
-  readonly headers: http.IncomingHttpHeaders
+  readonly headers: IncomingHttpHeaders
 }
 
 /** Sends a request with node:http, because `fetch` does not allow setting headers that are reserved for browsers. */
@@ -19,15 +20,8 @@ async function sendRequest(
   headers: Record<string, string>,
   body?: string,
 ): Promise<PageResponse> {
-  return await new Promise((resolve, reject) => {
-    const request = http.request(url, { method, headers, agent: false }, (response) => {
-      response.resume()
-      const allowed = response.headers['access-control-allow-origin']
-      resolve({ status: response.statusCode ?? 0, allowed, headers: response.headers })
-    })
-    request.on('error', reject)
-    request.end(body)
-  })
+  const reply = await sendHttp(url, { method, headers, ...(body !== undefined && { body }) })
+  return { ...reply, allowed: reply.headers['access-control-allow-origin'] }
 }
 
 const INSERT_BODY = JSON.stringify({ requests: [execute('insert into t values (666)'), close] })

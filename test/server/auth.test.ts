@@ -2,6 +2,7 @@ import { type KeyObject, sign } from 'node:crypto'
 import { type LocalServer, startLocalServer } from '@batonsql/local-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hasSqld } from '../support/has-sqld.ts'
+import { sendHttp } from '../support/send-http.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { createGroupKey, databaseIdOf } from './group-key.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
@@ -153,19 +154,8 @@ describe.each([['embedded'] as const, ...(hasSqld ? [['sqld'] as const] : [])])(
       expect(url).toBe(`${server.url}/app/`)
       await query(url, 'CREATE TABLE here(a)')
       const sendRequest = async (headers: Record<string, string>): Promise<string> => {
-        const { request } = await import('node:http')
         const body = JSON.stringify({ requests: [execute('SELECT name FROM sqlite_schema'), close] })
-        return await new Promise((resolve, reject) => {
-          const call = request(`${server.url}/v2/pipeline`, { method: 'POST', headers }, (response) => {
-            let text = ''
-            response.on('data', (chunk: Buffer) => {
-              text += chunk.toString()
-            })
-            response.on('end', () => resolve(text))
-          })
-          call.on('error', reject)
-          call.end(body)
-        })
+        return (await sendHttp(`${server.url}/v2/pipeline`, { method: 'POST', headers, body })).text
       }
       expect(await sendRequest({ host: 'app.example.test' })).toContain('"here"')
       expect(await sendRequest({ host: 'APP.example.test' })).toContain('"here"')

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startLocalServer } from '@batonsql/local-server'
 import { expect, test } from 'vitest'
+import { startWith } from './start-with.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
 const ENDLESS_SELECT =
@@ -38,9 +39,7 @@ test('a slow statement blocks only its own database, until its client disconnect
 })
 
 test('an aborted statement of a transaction does not affect committed rows', async () => {
-  await using server = await startLocalServer()
-  await query(server.url, 'CREATE TABLE t(a)')
-  await query(server.url, "INSERT INTO t VALUES ('before')")
+  await using server = await startWith('CREATE TABLE t(a)', "INSERT INTO t VALUES ('before')")
   const { baton } = await pipeline(server.url, [execute('BEGIN'), execute("INSERT INTO t VALUES ('open')")])
   const stopController = new AbortController()
   const endless = sendEndless(server.url, stopController.signal, baton)
@@ -52,10 +51,11 @@ test('an aborted statement of a transaction does not affect committed rows', asy
 })
 
 test('readers concurrent with a writer see only whole transactions, including every acknowledged one', async () => {
-  await using server = await startLocalServer()
-  await query(server.url, 'CREATE TABLE account(id INTEGER PRIMARY KEY, balance INTEGER, filler TEXT)')
-  await query(server.url, 'CREATE INDEX by_balance ON account(balance)')
-  await query(server.url, "INSERT INTO account VALUES (1, 1000, ''), (2, 1000, ''), (3, 0, '')")
+  await using server = await startWith(
+    'CREATE TABLE account(id INTEGER PRIMARY KEY, balance INTEGER, filler TEXT)',
+    'CREATE INDEX by_balance ON account(balance)',
+    "INSERT INTO account VALUES (1, 1000, ''), (2, 1000, ''), (3, 0, '')",
+  )
   let acknowledged = 0
   let reads = 0
   const isDone = (): boolean => acknowledged >= MIN_OPERATIONS && reads >= MIN_OPERATIONS

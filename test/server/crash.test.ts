@@ -8,6 +8,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { hasSqld } from '../support/has-sqld.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { killServer, startDevServer } from './dev-server.ts'
+import { startWith } from './start-with.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
 const ENDLESS_SELECT =
@@ -37,8 +38,7 @@ describe('one database cannot affect another', () => {
   })
 
   test('text that is not UTF-8 in a write that returns rows ends only its own stream', async () => {
-    await using server = await startLocalServer()
-    await query(server.url, 'CREATE TABLE t(a)')
+    await using server = await startWith('CREATE TABLE t(a)')
     const reader = await pipeline(server.url, [execute('BEGIN'), execute('SELECT * FROM t')])
     const transaction = await pipeline(server.url, [
       execute('BEGIN'),
@@ -93,8 +93,7 @@ describe('one database cannot affect another', () => {
 })
 
 test('a statement whose client has disconnected ends at once, and affects no other transaction', async () => {
-  await using server = await startLocalServer()
-  await query(server.url, 'CREATE TABLE t(a)')
+  await using server = await startWith('CREATE TABLE t(a)')
   const transaction = await pipeline(server.url, [execute('BEGIN'), execute('INSERT INTO t VALUES (1)')])
   await expect(
     pipeline(server.url, [execute(ENDLESS_SELECT), close], { signal: AbortSignal.timeout(100) }),

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { startLocalServer } from '@batonsql/local-server'
 import { describe, expect, test } from 'vitest'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
+import { startWith } from './start-with.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
 const VALUES_SCRIPT = `CREATE TABLE v(a, b TEXT, c REAL, d BLOB);
@@ -38,8 +39,7 @@ async function readEvents(url: string, count: number, onOpen: () => void): Promi
 }
 
 test('HEAD responds at once, so that the next request on the connection is handled', async () => {
-  await using server = await startLocalServer()
-  await query(server.url, 'CREATE TABLE t(a)')
+  await using server = await startWith('CREATE TABLE t(a)')
   const { host, hostname, port } = new URL(server.url)
   const socket = connect(Number(port), hostname)
   for (const line of ['HEAD /beta/listen?table=t', 'HEAD /dump', 'GET /health'])
@@ -174,8 +174,7 @@ test('an export during a dump is a single complete file', async () => {
 
 describe('a listener', () => {
   test('receives each of 2,000 committed changes once, and no changes that were rolled back', async () => {
-    await using server = await startLocalServer()
-    await query(server.url, 'CREATE TABLE t(a)')
+    await using server = await startWith('CREATE TABLE t(a)')
     const { promise, resolve } = Promise.withResolvers<void>()
     const events = readEvents(`${server.url}/beta/listen?table=t`, 2_000, resolve)
     await promise
@@ -194,8 +193,7 @@ describe('a listener', () => {
   })
 
   test('receives the changes of a failed statement that are kept', async () => {
-    await using server = await startLocalServer()
-    await query(server.url, 'CREATE TABLE t(a UNIQUE)')
+    await using server = await startWith('CREATE TABLE t(a UNIQUE)')
     const readIndex = async (): Promise<string | undefined> =>
       /"replication_index":"(\d+)"/.exec((await pipeline(server.url, [execute('SELECT 1'), close])).text)?.[1]
     const before = Number(await readIndex())
@@ -218,8 +216,7 @@ describe('a listener', () => {
   })
 
   test('continues after its database was closed because it was idle', async () => {
-    await using server = await startLocalServer()
-    await query(server.url, 'CREATE TABLE t(a)')
+    await using server = await startWith('CREATE TABLE t(a)')
     const { promise, resolve } = Promise.withResolvers<void>()
     const events = readEvents(`${server.url}/beta/listen?table=t`, 1, resolve)
     await promise

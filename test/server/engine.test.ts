@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startLocalServer } from '@batonsql/local-server'
 import { describe, expect, test } from 'vitest'
+import { startWith } from './start-with.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
 const CREATE_VECTORS = [
@@ -94,8 +95,7 @@ describe('compiling has no effect', () => {
   })
 
   test('describing and explaining a schema change with every permission changes nothing', async () => {
-    await using server = await startLocalServer()
-    for (const sql of CREATE_VECTORS) await query(server.url, sql)
+    await using server = await startWith(...CREATE_VECTORS)
     const reply = await pipeline(server.url, [
       { type: 'describe', sql: 'DROP INDEX n_vector' },
       { type: 'describe', sql: 'CREATE INDEX other ON n (libsql_vector_idx(e))' },
@@ -115,8 +115,7 @@ describe('compiling has no effect', () => {
   })
 
   test('a step whose condition is false is not compiled', async () => {
-    await using server = await startLocalServer()
-    for (const sql of CREATE_VECTORS) await query(server.url, sql)
+    await using server = await startWith(...CREATE_VECTORS)
     const steps = [
       { stmt: { sql: 'SELECT 1' } },
       { stmt: { sql: 'DROP INDEX n_vector' }, condition: { type: 'error', step: 0 } },
@@ -126,16 +125,14 @@ describe('compiling has no effect', () => {
   })
 
   test('a vector index finds rows that were inserted before it was created', async () => {
-    await using server = await startLocalServer()
-    for (const sql of CREATE_VECTORS) await query(server.url, sql)
+    await using server = await startWith(...CREATE_VECTORS)
     expect(await query(server.url, SELECT_NEAREST.replace(', 1)', ', 2)'))).toEqual([['1'], ['2']])
   })
 })
 
 describe('statements are executed as written', () => {
   test('RETURNING evaluates an expression once per row', async () => {
-    await using server = await startLocalServer()
-    await query(server.url, 'CREATE TABLE t (a INTEGER PRIMARY KEY, b)')
+    await using server = await startWith('CREATE TABLE t (a INTEGER PRIMARY KEY, b)')
     const rows = await query(
       server.url,
       "INSERT INTO t (b) VALUES ('a' || char(0) || 'b'), (1.0), (x'00') RETURNING b, hex(randomblob(8)), last_insert_rowid()",
@@ -145,9 +142,7 @@ describe('statements are executed as written', () => {
   })
 
   test("another stream's ALTER TABLE is visible in `select *`", async () => {
-    await using server = await startLocalServer()
-    await query(server.url, 'CREATE TABLE t (a, b)')
-    await query(server.url, 'INSERT INTO t VALUES (1, 2)')
+    await using server = await startWith('CREATE TABLE t (a, b)', 'INSERT INTO t VALUES (1, 2)')
     const stream = await pipeline(server.url, [execute('SELECT * FROM t')])
     await query(server.url, 'ALTER TABLE t ADD COLUMN c DEFAULT 3')
     const after = await pipeline(server.url, [execute('SELECT * FROM t'), close], { baton: stream.baton })
@@ -156,8 +151,7 @@ describe('statements are executed as written', () => {
   })
 
   test('EXPLAIN leaves no statement open: later statements are committed, and the table can be dropped', async () => {
-    await using server = await startLocalServer()
-    await query(server.url, 'CREATE TABLE t (a)')
+    await using server = await startWith('CREATE TABLE t (a)')
     const stream = await pipeline(server.url, [
       execute('EXPLAIN QUERY PLAN DELETE FROM t'),
       execute('INSERT INTO t VALUES (1)'),
@@ -216,9 +210,10 @@ test('an R-tree can be read with a read-only token', async () => {
 })
 
 test('a setting changed by EXPLAIN of a pragma does not affect the next client', async () => {
-  await using server = await startLocalServer()
-  await query(server.url, 'CREATE TABLE p (id INTEGER PRIMARY KEY)')
-  await query(server.url, 'CREATE TABLE c (p REFERENCES p)')
+  await using server = await startWith(
+    'CREATE TABLE p (id INTEGER PRIMARY KEY)',
+    'CREATE TABLE c (p REFERENCES p)',
+  )
   for (const explain of ['EXPLAIN', 'EXPLAIN QUERY PLAN']) {
     for (let i = 0; i < 5; i += 1) await query(server.url, `${explain} PRAGMA foreign_keys = 0`)
     const reply = await pipeline(server.url, [execute('INSERT INTO c VALUES (7)'), close])
@@ -252,9 +247,10 @@ test('the most complex pattern that LIKE accepts does not end other transactions
 })
 
 test('a step that fills the response leaves no room for the next step', async () => {
-  await using server = await startLocalServer()
-  await query(server.url, 'CREATE TABLE big (a)')
-  await query(server.url, 'INSERT INTO big SELECT hex(zeroblob(2400000)) FROM generate_series(1, 4)')
+  await using server = await startWith(
+    'CREATE TABLE big (a)',
+    'INSERT INTO big SELECT hex(zeroblob(2400000)) FROM generate_series(1, 4)',
+  )
   const tooLarge = { code: 'RESPONSE_TOO_LARGE', message: 'Response is too large' }
   // the rows alone would still fit, but not with the JSON around them
   for (const padding of [19_800, 19_850, 19_900]) {
@@ -266,8 +262,7 @@ test('a step that fills the response leaves no room for the next step', async ()
 })
 
 test('the rest of a long batch is not executed after its client has disconnected', async () => {
-  await using server = await startLocalServer()
-  await query(server.url, 'CREATE TABLE t (a)')
+  await using server = await startWith('CREATE TABLE t (a)')
   const controller = new AbortController()
   const sql = 'INSERT INTO t SELECT count(*) FROM generate_series(1, 100000)'
   const steps = Array.from({ length: 5_000 }, () => ({ stmt: { sql } }))

@@ -3,7 +3,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { exportFromDirectory, startLocalServer } from '@batonsql/local-server'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { hasSqld } from '../support/has-sqld.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { close, execute, pipeline, query } from './wire.ts'
@@ -122,8 +122,7 @@ test.each(['embedded', ...(hasSqld ? ['sqld' as const] : [])] as const)(
     for (const file of globSync(`${dataDirectory}/**/${id}/data*`))
       if (/data(\.db)?$/.test(file)) await writeFile(file, 'not a database'.repeat(1_000))
       else await rm(file)
-    const consoleError = vi.spyOn(console, 'error').mockReturnValue()
-    onTestFinished(() => consoleError.mockRestore())
+    vi.spyOn(console, 'error').mockReturnValue()
     await expect(
       exportFromDirectory(dataDirectory, 'default', join(dataDirectory, 'out.db')),
     ).rejects.toThrow(/^(?:libsql-server cannot use this database: .*|file is not a database)$/)

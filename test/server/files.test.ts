@@ -1,14 +1,16 @@
 import { copyFile, open, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { type LocalServer, startLocalServer } from '@batonsql/local-server'
+import { startLocalServer } from '@batonsql/local-server'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { hasSqld } from '../support/has-sqld.ts'
 import { stablePort } from '../support/stable-port.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
+import { startWith } from './start-with.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
-const PETS = 'SELECT name FROM pet'
+const PETS = 'SELECT name FROM pet ORDER BY rowid'
+const BACKENDS: readonly ('embedded' | 'sqld')[] = hasSqld ? ['embedded', 'sqld'] : ['embedded']
 
 /** Uses another build of SQLite to create a file whose last rows are still in its WAL. */
 function createFile(path: string): DatabaseSync {
@@ -17,22 +19,45 @@ function createFile(path: string): DatabaseSync {
   return file
 }
 
-test.each(['delete', 'wal'])('a database is created as a copy of a file in journal mode %s', async (mode) => {
-  const path = join(createTemporaryDirectory(), 'pets.db')
-  const file = createFile(path)
-  file.exec(`PRAGMA journal_mode = ${mode}`)
-  if (mode === 'delete') file.close()
-  await using server = await startLocalServer()
-  const { url } = await server.createDatabase('pets', { fromFile: path })
-  expect(await query(url, PETS)).toEqual([['Rex']])
-  await query(url, "INSERT INTO pet VALUES ('Tom')")
-  if (mode === 'wal') file.close()
-  const original = new DatabaseSync(path)
-  expect(original.prepare('SELECT count(*) AS count FROM pet').get()).toEqual({ count: 1 })
-  original.close()
+test.each(
+  BACKENDS.flatMap((backend) => [
+    { backend, mode: 'delete' },
+    { backend, mode: 'wal' },
+  ]),
+)(
+  'a database is created as a copy of a file in journal mode $mode, and kept: $backend',
+  async ({ backend, mode }) => {
+    const directory = createTemporaryDirectory()
+    const path = join(directory, 'pets.db')
+    const file = createFile(path)
+    file.exec(`PRAGMA journal_mode = ${mode}`)
+    // closed now or in the end: the rows may still be in the WAL
+    if (mode === 'delete') file.close()
+    const options = { backend, dataDirectory: join(directory, 'data') }
+    {
+      await using server = await startLocalServer(options)
+      const { url } = await server.createDatabase('pets', { fromFile: path })
+      await query(url, "INSERT INTO pet VALUES ('Tom')")
+      expect(await query(url, PETS)).toEqual([['Rex'], ['Tom']])
+      expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
+    }
+    if (mode === 'wal') file.close()
+    using original = new DatabaseSync(path)
+    expect(original.prepare('SELECT count(*) AS count FROM pet').get()).toEqual({ count: 1 })
+    await using restarted = await startLocalServer(options)
+    expect(await query(restarted.urlOf('pets'), PETS)).toEqual([['Rex'], ['Tom']])
+  },
+)
+
+test.each(BACKENDS)('an unfinished transaction of another program is rolled back: %s', async (backend) => {
+  const unfinishedPath = await createUnfinishedFile(createTemporaryDirectory())
+  await using server = await startLocalServer({ backend })
+  const { url } = await server.createDatabase('d', { fromFile: unfinishedPath })
+  expect(await query(url, 'SELECT DISTINCT a FROM t')).toEqual([['before']])
+  expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
 })
 
-test.each([['embedded'], ...(hasSqld ? [['sqld']] : [])] as ['embedded' | 'sqld'][])(
+test.each(BACKENDS)(
   'a database is created from a symbolic link with the rows in the WAL of the file (%s)',
   async (backend) => {
     const folder = createTemporaryDirectory()
@@ -40,7 +65,7 @@ test.each([['embedded'], ...(hasSqld ? [['sqld']] : [])] as ['embedded' | 'sqld'
     await symlink(join(folder, 'pets.db'), join(folder, 'link.db'))
     await using server = await startLocalServer({ backend })
     const { url } = await server.createDatabase('pets', { fromFile: join(folder, 'link.db') })
-    expect(await query(url, 'SELECT name FROM pet')).toEqual([['Rex']])
+    expect(await query(url, PETS)).toEqual([['Rex']])
   },
 )
 
@@ -66,7 +91,7 @@ test.each(['fromDatabase', 'fromFile'] as const)(
   },
 )
 
-test.each(hasSqld ? (['embedded', 'sqld'] as const) : (['embedded'] as const))(
+test.each(BACKENDS)(
   'a database is created as a copy of another one, with its latest state, on %s',
   async (backend) => {
     await using server = await startLocalServer({ backend })
@@ -172,14 +197,6 @@ async function createUnfinishedFile(directory: string): Promise<string> {
   return unfinishedPath
 }
 
-test('an unfinished transaction of another program is rolled back', async () => {
-  const unfinishedPath = await createUnfinishedFile(createTemporaryDirectory())
-  await using server = await startLocalServer()
-  const { url } = await server.createDatabase('d', { fromFile: unfinishedPath })
-  expect(await query(url, 'SELECT DISTINCT a FROM t')).toEqual([['before']])
-  expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
-})
-
 test('a file that is not a database, is missing or is in use is rejected, and no database is created', async () => {
   const directory = createTemporaryDirectory()
   const text = join(directory, 'notes.txt')
@@ -199,9 +216,7 @@ test('a file that is not a database, is missing or is in use is rejected, and no
 
 test('a database is exported to a file that any SQLite can open, and remains usable', async () => {
   const target = join(createTemporaryDirectory(), 'out.db')
-  await using server = await startLocalServer()
-  await query(server.url, 'CREATE TABLE t (a)')
-  await query(server.url, "INSERT INTO t VALUES ('kept')")
+  await using server = await startWith('CREATE TABLE t (a)', "INSERT INTO t VALUES ('kept')")
   const transaction = await pipeline(server.url, [execute('BEGIN'), execute("INSERT INTO t VALUES ('open')")])
   await server.exportDatabase('default', target)
   const file = new DatabaseSync(target, { readOnly: true })
@@ -224,7 +239,6 @@ test.each([true, false])(
     const handle = await open(folder)
     await handle.close()
     const sync = vi.spyOn(Object.getPrototypeOf(handle) as typeof handle, 'sync')
-    onTestFinished(() => sync.mockRestore())
     await using server = await startLocalServer(isDurable ? { dataDirectory: join(folder, 'data') } : {})
     await query(server.url, 'CREATE TABLE pet (name)')
     for (const save of [
@@ -240,8 +254,7 @@ test.each([true, false])(
 
 test('repeated exports delay concurrent requests, but do not make them fail', async () => {
   const directory = createTemporaryDirectory()
-  await using server = await startLocalServer()
-  await query(server.url, 'CREATE TABLE t (a)')
+  await using server = await startWith('CREATE TABLE t (a)')
   const stopController = new AbortController()
   const write = async (): Promise<number> => {
     let count = 0
@@ -279,36 +292,6 @@ test('a database that was never written to is exported as an empty file', async 
 })
 
 describe.skipIf(!hasSqld)('libsql-server', () => {
-  test.each(['delete', 'wal'])('creates a database as a copy of a file in journal mode %s', async (mode) => {
-    const directory = createTemporaryDirectory()
-    const path = join(directory, 'pets.db')
-    const file = createFile(path)
-    file.exec(`PRAGMA journal_mode = ${mode}`)
-    const dataDirectory = join(directory, 'data')
-    const read = async (server: LocalServer) =>
-      await query(server.urlOf('pets'), 'SELECT name FROM pet ORDER BY rowid')
-    {
-      await using server = await startLocalServer({ backend: 'sqld', dataDirectory })
-      const { url } = await server.createDatabase('pets', { fromFile: path })
-      await query(url, "INSERT INTO pet VALUES ('Tom')")
-      expect(await read(server)).toEqual([['Rex'], ['Tom']])
-      expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
-    }
-    expect(file.prepare('SELECT count(*) AS count FROM pet').get()).toEqual({ count: 1 })
-    file.close()
-    await using restarted = await startLocalServer({ backend: 'sqld', dataDirectory })
-    expect(await read(restarted)).toEqual([['Rex'], ['Tom']])
-  })
-
-  test('treats an unfinished transaction as rolled back', async () => {
-    const directory = createTemporaryDirectory()
-    const unfinishedPath = await createUnfinishedFile(directory)
-    await using server = await startLocalServer({ backend: 'sqld' })
-    const { url } = await server.createDatabase('d', { fromFile: unfinishedPath })
-    expect(await query(url, 'SELECT DISTINCT a FROM t')).toEqual([['before']])
-    expect(await query(url, 'PRAGMA integrity_check')).toEqual([['ok']])
-  })
-
   test('is not given a file that it cannot open, and other databases are not affected', async () => {
     const directory = createTemporaryDirectory()
     const path = (name: string) => join(directory, name)

@@ -2,9 +2,9 @@
  * Cursors that are read slowly while another client waits for the write lock. Taking over the lock takes five seconds, the
  * server's time limit, so these tests run concurrently.
  */
-import { startLocalServer } from '@batonsql/local-server'
 import { describe, expect, test } from 'vitest'
 import { expectNoStall } from '../support/no-stall.ts'
+import { startWith } from './start-with.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
 const MANY_ROWS = 'SELECT value, hex(randomblob(50)) FROM generate_series(1, 100000)'
@@ -43,8 +43,7 @@ const timeoutOfStep = (step: number): object =>
 
 describe.concurrent('the write lock of a cursor that waits for its reader', () => {
   test('is taken over: later statements of the transaction do not run outside it', async () => {
-    await using server = await startLocalServer()
-    await query(server.url, 'CREATE TABLE t (a)')
+    await using server = await startWith('CREATE TABLE t (a)')
     const readRest = await startSlowCursor(server.url, [
       'BEGIN IMMEDIATE',
       "INSERT INTO t VALUES ('first')",
@@ -58,8 +57,7 @@ describe.concurrent('the write lock of a cursor that waits for its reader', () =
   })
 
   test("is taken over: the cursor's own change is rolled back, and the other client does not receive SQLITE_BUSY", async () => {
-    await using server = await startLocalServer()
-    await query(server.url, 'CREATE TABLE t (a, b)')
+    await using server = await startWith('CREATE TABLE t (a, b)')
     const readRest = await startSlowCursor(server.url, [`INSERT INTO t ${MANY_ROWS} RETURNING a, b`])
     const write = await pipeline(server.url, [execute("INSERT INTO t VALUES ('other', 1)"), close])
     expect(codes(write)).toEqual(['ok', 'ok'])
@@ -68,8 +66,7 @@ describe.concurrent('the write lock of a cursor that waits for its reader', () =
   })
 
   test('is kept if no other client waits for it: the reader receives everything, and the transaction is committed', async () => {
-    await using server = await startLocalServer()
-    await query(server.url, 'CREATE TABLE t (a)')
+    await using server = await startWith('CREATE TABLE t (a)')
     const readRest = await startSlowCursor(server.url, [
       'BEGIN IMMEDIATE',
       MANY_ROWS,
@@ -82,8 +79,7 @@ describe.concurrent('the write lock of a cursor that waits for its reader', () =
 })
 
 test('a transaction whose snapshot is outdated does not prevent others from writing', async () => {
-  await using server = await startLocalServer()
-  await query(server.url, 'CREATE TABLE t (a)')
+  await using server = await startWith('CREATE TABLE t (a)')
   const transaction = await pipeline(server.url, [execute('BEGIN'), execute('SELECT * FROM t')])
   await query(server.url, 'INSERT INTO t VALUES (1)')
   const failedWrite = await pipeline(server.url, [execute('INSERT INTO t VALUES (2)')], {
@@ -99,8 +95,7 @@ test('a transaction whose snapshot is outdated does not prevent others from writ
 })
 
 test('a transaction that has written keeps the lock when one of its statements fails', async () => {
-  await using server = await startLocalServer()
-  await query(server.url, 'CREATE TABLE t (a UNIQUE)')
+  await using server = await startWith('CREATE TABLE t (a UNIQUE)')
   const transaction = await pipeline(server.url, [
     execute('BEGIN'),
     execute('INSERT INTO t VALUES (1)'),

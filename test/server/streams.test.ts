@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { startLocalServer } from '@batonsql/local-server'
 import { describe, expect, test } from 'vitest'
 import { expectNoStall } from '../support/no-stall.ts'
+import { startWith } from './start-with.ts'
 import { autocommit, close, codes, execute, pipeline, query } from './wire.ts'
 
 const ENDLESS_QUERY = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
@@ -57,8 +58,7 @@ describe('batons', () => {
 
 describe('the write lock', () => {
   test('a hundred simultaneous writers all succeed', async () => {
-    await using server = await startLocalServer()
-    await query(server.url, 'CREATE TABLE t(a)')
+    await using server = await startWith('CREATE TABLE t(a)')
     const writers = Array.from({ length: 100 }, (_, index) =>
       pipeline(server.url, [
         execute('BEGIN IMMEDIATE'),
@@ -72,8 +72,7 @@ describe('the write lock', () => {
   })
 
   test('is taken from a transaction after 5 s if another one waits (waits 5 s)', async () => {
-    await using server = await startLocalServer()
-    await query(server.url, 'CREATE TABLE t(a)')
+    await using server = await startWith('CREATE TABLE t(a)')
     const holder = await pipeline(server.url, [execute('BEGIN'), execute("INSERT INTO t VALUES ('holder')")])
     const waiter = pipeline(server.url, [execute("INSERT INTO t VALUES ('waiter')"), close])
     let isTaken = false
@@ -96,8 +95,7 @@ describe('the write lock', () => {
   })
 
   test('a reader never waits for a writer', async () => {
-    await using server = await startLocalServer()
-    await query(server.url, 'CREATE TABLE t(a)')
+    await using server = await startWith('CREATE TABLE t(a)')
     await pipeline(server.url, [execute('BEGIN'), execute('INSERT INTO t VALUES (1)')])
     expect(await query(server.url, 'SELECT count(*) FROM t')).toEqual([['0']])
   })
@@ -105,8 +103,7 @@ describe('the write lock', () => {
 
 describe('a client that disconnects', () => {
   test('ends its transaction, and statements that have not begun are not executed', async () => {
-    await using server = await startLocalServer()
-    await query(server.url, 'CREATE TABLE t(a)')
+    await using server = await startWith('CREATE TABLE t(a)')
     const transaction = await pipeline(server.url, [execute('BEGIN'), execute('INSERT INTO t VALUES (1)')])
     await disconnectAfter(100, (signal) =>
       pipeline(server.url, [execute(ENDLESS_QUERY), execute('COMMIT'), close], {
@@ -121,8 +118,7 @@ describe('a client that disconnects', () => {
   })
 
   test('while its statement is running ends its transaction at once, so that no other client is blocked', async () => {
-    await using server = await startLocalServer()
-    await query(server.url, 'CREATE TABLE t(a)')
+    await using server = await startWith('CREATE TABLE t(a)')
     const requests = [
       execute('BEGIN IMMEDIATE'),
       execute("INSERT INTO t VALUES ('gone')"),
@@ -138,8 +134,7 @@ describe('a client that disconnects', () => {
   })
 
   test('while its write waits for the write lock removes the write from the queue', async () => {
-    await using server = await startLocalServer()
-    await query(server.url, 'CREATE TABLE t(a)')
+    await using server = await startWith('CREATE TABLE t(a)')
     const holder = await pipeline(server.url, [execute('BEGIN'), execute("INSERT INTO t VALUES ('holder')")])
     await disconnectAfter(100, (signal) =>
       pipeline(server.url, [execute("INSERT INTO t VALUES ('gone')"), close], { signal }),
@@ -167,9 +162,7 @@ describe('after another client has changed the columns of a table', () => {
   }
 
   test('a stream names the new ones', async () => {
-    await using server = await startLocalServer()
-    await query(server.url, 'CREATE TABLE t(a, b)')
-    await query(server.url, "INSERT INTO t VALUES (1, 'one')")
+    await using server = await startWith('CREATE TABLE t(a, b)', "INSERT INTO t VALUES (1, 'one')")
     const open = async () => (await pipeline(server.url, [execute('SELECT * FROM t')])).baton
     const streams = [await open(), await open(), await open()] as const
     for (const sql of CHANGES) await query(server.url, sql)
@@ -184,8 +177,7 @@ describe('after another client has changed the columns of a table', () => {
   })
 
   test('a cursor that has waited for the write lock names the new ones', async () => {
-    await using server = await startLocalServer()
-    await query(server.url, 'CREATE TABLE t(a, b)')
+    await using server = await startWith('CREATE TABLE t(a, b)')
     const { baton } = await pipeline(
       server.url,
       ['BEGIN IMMEDIATE', ...CHANGES].map((sql) => execute(sql)),

@@ -1,6 +1,6 @@
 import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { afterAll } from 'vitest'
+import { afterAll, expect } from 'vitest'
 
 const CLI = fileURLToPath(new URL('../../packages/cli/src/cli.ts', import.meta.url))
 const FLAGS = ['--conditions=@batonsql/source', '--disable-warning=ExperimentalWarning']
@@ -77,4 +77,15 @@ export async function runBaton(
   child.stdin.on('error', () => {})
   child.stdin.end(input)
   return await collectOutput(child)
+}
+
+/** Expects a command to exit with a code and an error, and to print nothing else. */
+export async function expectFailure(
+  command: Promise<CommandResult>,
+  code: number,
+  error: string | RegExp,
+): Promise<void> {
+  const errors: unknown =
+    typeof error === 'string' ? expect.stringContaining(error) : expect.stringMatching(error)
+  expect(await command).toEqual({ code, output: '', errors })
 }

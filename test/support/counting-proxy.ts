@@ -1,18 +1,13 @@
 import http from 'node:http'
 import https from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { TestHttpServer } from './test-http-server.ts'
 
 /** Forwards requests to a server and counts them. */
-export class CountingProxy {
-  readonly #server: http.Server
+export class CountingProxy extends TestHttpServer {
   #requestCount = 0
   /** Bodies of requests, recorded if this is an array. */
   bodies: string[] | null = null
-
-  private constructor(server: http.Server) {
-    this.#server = server
-  }
 
   /** @param host replaces the host in requests */
   static async start(target: string, host = getHost(target)): Promise<CountingProxy> {
@@ -20,8 +15,8 @@ export class CountingProxy {
     const { request } = upstream.protocol === 'https:' ? https : http
     const agent = new (upstream.protocol === 'https:' ? https : http).Agent({ keepAlive: true })
     const base = upstream.pathname.replace(/\/$/, '')
-    // longer than a test may block this process, which also runs the client
-    const server = http.createServer({ keepAliveTimeout: 300_000 }, (incoming, outgoing) => {
+    const proxy = new CountingProxy()
+    proxy.http.on('request', (incoming, outgoing) => {
       proxy.#requestCount += 1
       const forwarded = request(
         new URL(base + incoming.url, upstream),
@@ -44,23 +39,12 @@ export class CountingProxy {
           () => {},
         )
     })
-    const proxy = new CountingProxy(server)
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    server.on('close', () => agent.destroy())
-    return proxy
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+    proxy.http.on('close', () => agent.destroy())
+    return await proxy.listen()
   }
 
   get requestCount(): number {
     return this.#requestCount
-  }
-
-  async close(): Promise<void> {
-    this.#server.closeAllConnections()
-    await new Promise((resolve) => this.#server.close(resolve))
   }
 }
 

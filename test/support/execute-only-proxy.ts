@@ -1,6 +1,6 @@
-import http from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
+import { TestHttpServer } from './test-http-server.ts'
 
 interface Operation {
   readonly type: string
@@ -8,33 +8,17 @@ interface Operation {
 }
 
 /** A proxy that supports only `execute` and `close` on `/v2/pipeline`. */
-export class ExecuteOnlyProxy {
-  readonly #server: http.Server
+export class ExecuteOnlyProxy extends TestHttpServer {
   /** The statements of each forwarded request; `close` for an operation that closes the stream. */
   readonly requests: string[][] = []
 
-  private constructor(server: http.Server) {
-    this.#server = server
-  }
-
   static async start(target: string): Promise<ExecuteOnlyProxy> {
-    const server = http.createServer((request, response) => {
-      void proxy.#respond(target, request, response)
-    })
-    const proxy = new ExecuteOnlyProxy(server)
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    return proxy
+    const proxy = new ExecuteOnlyProxy()
+    proxy.http.on('request', (request, response) => void proxy.#respond(target, request, response))
+    return await proxy.listen()
   }
 
-  get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
-  }
-
-  async #respond(
-    target: string,
-    request: http.IncomingMessage,
-    response: http.ServerResponse,
-  ): Promise<void> {
+  async #respond(target: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await text(request)
     if (request.url !== '/v2/pipeline') return void response.writeHead(404).end('not found')
     const { requests } = JSON.parse(body) as { requests: Operation[] }
@@ -51,10 +35,5 @@ export class ExecuteOnlyProxy {
       headers: { 'content-type': 'application/json', ...(authorization && { authorization }) },
     })
     response.writeHead(reply.status, { 'content-type': 'application/json' }).end(await reply.text())
-  }
-
-  async close(): Promise<void> {
-    this.#server.closeAllConnections()
-    await new Promise((resolve) => this.#server.close(resolve))
   }
 }

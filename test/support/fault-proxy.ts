@@ -1,5 +1,5 @@
 import http from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { TestHttpServer } from './test-http-server.ts'
 
 /** The fault to inject into one request. */
 export type Fault =
@@ -29,8 +29,7 @@ interface Upstream {
 }
 
 /** A proxy between a client and a server on this machine. It injects the faults that `next` returns. */
-export class FaultProxy {
-  readonly #server: http.Server
+export class FaultProxy extends TestHttpServer {
   readonly #agent = new http.Agent({ keepAlive: true })
   /** Chooses the fault for each request to a pipeline. */
   next: (body: string) => Fault = () => NO_FAULT
@@ -38,8 +37,8 @@ export class FaultProxy {
   hidesV3 = false
 
   private constructor(upstream: URL) {
-    // longer than a test may block this process, which also runs the client
-    this.#server = http.createServer({ keepAliveTimeout: 300_000 }, (from, to) => {
+    super()
+    this.http.on('request', (from, to) => {
       const chunks: Buffer[] = []
       from.on('data', (chunk: Buffer) => chunks.push(chunk))
       from.on('end', () => {
@@ -49,23 +48,12 @@ export class FaultProxy {
   }
 
   static async start(url: string): Promise<FaultProxy> {
-    const proxy = new FaultProxy(new URL(url))
-    await new Promise<void>((resolve) => proxy.#server.listen(0, '127.0.0.1', resolve))
-    return proxy
+    return await new FaultProxy(new URL(url)).listen()
   }
 
-  get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close()
-  }
-
-  async close(): Promise<void> {
-    this.#server.closeAllConnections()
+  override async close(): Promise<void> {
     this.#agent.destroy()
-    await new Promise((resolve) => this.#server.close(resolve))
+    await super.close()
   }
 
   async #handle(

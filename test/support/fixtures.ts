@@ -1,4 +1,4 @@
-import type { Client } from '@batonsql/core'
+import type { Client, Value } from '@batonsql/core'
 import { openStream } from '@batonsql/core/adapter'
 import type { TestDatabase } from './test-server.ts'
 
@@ -8,6 +8,10 @@ export async function countRequests(database: TestDatabase, work: () => Promise<
   await work()
   return database.requestCount() - before
 }
+
+/** Reads the values of a query with one column. */
+export const readColumn = async (db: Client, sql: string): Promise<Value[]> =>
+  (await db.execute(sql, [], { rowMode: 'array' })).rows.flat()
 
 /** Acquires the write lock with a separate stream, so that every other write waits. @returns a function that releases it */
 export async function holdWriteLock(db: Client): Promise<() => Promise<void>> {

@@ -1,12 +1,11 @@
 import { createHmac, generateKeyPairSync, type JsonWebKey, type KeyObject, sign } from 'node:crypto'
-import { createServer, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { ServerResponse } from 'node:http'
+import { TestHttpServer } from './test-http-server.ts'
 
 export type Algorithm = 'RS256' | 'ES256' | 'EdDSA'
 
 /** An issuer of tokens on this machine, with a key set (JWKS) that can be changed or made to fail. */
-export class Issuer implements AsyncDisposable {
-  readonly #http: Server
+export class Issuer extends TestHttpServer {
   /** The keys of the key set. */
   readonly keys = new Map<string, JsonWebKey>()
   readonly #privateKeys = new Map<string, { readonly algorithm: Algorithm; readonly key: KeyObject }>()
@@ -18,7 +17,8 @@ export class Issuer implements AsyncDisposable {
   responseGate: Promise<unknown> | null = null
 
   private constructor() {
-    this.#http = createServer((_, response) => void this.#respond(response))
+    super()
+    this.http.on('request', (_, response) => void this.#respond(response))
   }
 
   async #respond(response: ServerResponse): Promise<void> {
@@ -32,13 +32,11 @@ export class Issuer implements AsyncDisposable {
   }
 
   static async start(): Promise<Issuer> {
-    const issuer = new Issuer()
-    await new Promise<void>((resolve) => issuer.#http.listen(0, '127.0.0.1', resolve))
-    return issuer
+    return await new Issuer().listen()
   }
 
-  get url(): string {
-    return `http://127.0.0.1:${(this.#http.address() as AddressInfo).port}/jwks.json`
+  override get url(): string {
+    return `${super.url}/jwks.json`
   }
 
   /** Creates a key, and adds its public half to the key set. */
@@ -73,11 +71,6 @@ export class Issuer implements AsyncDisposable {
       customSign?.(bytes) ??
       sign(algorithm === 'EdDSA' ? null : 'sha256', bytes, { key, dsaEncoding: 'ieee-p1363' })
     return `${text}.${signature.toString('base64url')}`
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#http.closeAllConnections()
-    await new Promise((resolve) => this.#http.close(resolve))
   }
 }
 

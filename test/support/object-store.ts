@@ -1,5 +1,5 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { TestHttpServer } from './test-http-server.ts'
 
 const MAX_LISTED = 1_000
 
@@ -8,39 +8,23 @@ const MAX_LISTED = 1_000
  * `/<bucket>/<key>`, and keeps them in memory. It does not check credentials, and does not support versioning, multipart uploads
  * or ranges.
  */
-export class ObjectStore implements AsyncDisposable {
+export class ObjectStore extends TestHttpServer {
   readonly bucket: string
-  readonly #http: Server
   readonly #objects = new Map<string, Buffer>()
 
-  private constructor(http: Server, bucket: string) {
-    this.#http = http
+  private constructor(bucket: string) {
+    super()
     this.bucket = bucket
+    this.http.on('request', (request, response) => void this.#respond(request, response))
   }
 
   static async start(bucket: string): Promise<ObjectStore> {
-    const http = createServer()
-    const store = new ObjectStore(http, bucket)
-    http.on(
-      'request',
-      (request: IncomingMessage, response: ServerResponse) => void store.#respond(request, response),
-    )
-    await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
-    return store
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${(this.#http.address() as AddressInfo).port}`
+    return await new ObjectStore(bucket).listen()
   }
 
   /** Keys of the stored objects. */
   get keys(): readonly string[] {
     return [...this.#objects.keys()].sort()
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#http.closeAllConnections()
-    await new Promise((resolve) => this.#http.close(resolve))
   }
 
   async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {

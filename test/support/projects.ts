@@ -25,7 +25,10 @@ const MAX_CONCURRENCY = 24
 
 const resolveFile = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
 /** Setup files of every project. */
-export const SETUP_FILES = process.env['TEST_SEED'] === undefined ? [] : [resolveFile('fast-check-seed.ts')]
+export const SETUP_FILES = [
+  resolveFile('restore-mocks.ts'),
+  ...(process.env['TEST_SEED'] === undefined ? [] : [resolveFile('fast-check-seed.ts')]),
+]
 const CONTAINER_SETUP = resolveFile('libsql-container.ts')
 
 /** Time after which a test counts as hanging. It is long, so that no result depends on the speed of the machine. */

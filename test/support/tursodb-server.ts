@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
-import http from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type http from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import type { Database as Connection } from '@tursodatabase/database/compat'
+import { TestHttpServer } from './test-http-server.ts'
 
 type WireValue = { readonly type: string; readonly value?: string | number; readonly base64?: string }
 
@@ -52,10 +52,8 @@ export const tursodbProblem: string | null = await import('@tursodatabase/databa
  * A server that provides Turso's engine over HTTP with Hrana 3, with one connection for each stream. Errors contain the engine's
  * text, but no code. Streams do not expire, and no statement waits for the write lock.
  */
-export class TursodbServer {
-  readonly url: string
+export class TursodbServer extends TestHttpServer {
   readonly #open: () => Connection
-  readonly #server: http.Server
   readonly #folder: string
   readonly #streams = new Map<string, Connection>()
   /** Returns an error as the server sends it; others add prefixes and codes to the engine's message. */
@@ -66,17 +64,14 @@ export class TursodbServer {
   static async start(): Promise<TursodbServer> {
     const { Database } = await import('@tursodatabase/database/compat')
     const folder = mkdtempSync(join(tmpdir(), 'tursodb-'))
-    const server = http.createServer()
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    return new TursodbServer(server, folder, () => new Database(join(folder, 'data.db')))
+    return await new TursodbServer(folder, () => new Database(join(folder, 'data.db'))).listen()
   }
 
-  private constructor(server: http.Server, folder: string, open: () => Connection) {
-    this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  private constructor(folder: string, open: () => Connection) {
+    super()
     this.#open = open
-    this.#server = server
     this.#folder = folder
-    server.on('request', (request, response) => void this.#respond(request, response))
+    this.http.on('request', (request, response) => void this.#respond(request, response))
   }
 
   /** Number of streams that clients have not closed. */
@@ -88,9 +83,8 @@ export class TursodbServer {
     return this.bodies.length
   }
 
-  async close(): Promise<void> {
-    this.#server.closeAllConnections()
-    await new Promise((resolve) => this.#server.close(resolve))
+  override async close(): Promise<void> {
+    await super.close()
     for (const connection of this.#streams.values()) connection.close()
     rmSync(this.#folder, { recursive: true })
   }

@@ -1,26 +1,21 @@
 import { type Client, type ClientEvent, createClient, SqlError } from '@batonsql/core'
 import { openStream } from '@batonsql/core/adapter'
 import { expect, test } from 'vitest'
-import { requireTursodb, startTursodb } from '../support/tursodb.ts'
+import { openTursodb, requireTursodb } from '../support/tursodb.ts'
 
 requireTursodb()
 
-async function openServer(observe?: (event: ClientEvent) => void) {
-  const server = await startTursodb()
-  const db = createClient({ url: server.url, ...(observe && { observe }) })
-  await db.execute('pragma journal_mode = mvcc')
-  await db.batch([
-    'create table t (id integer primary key, n integer)',
-    'insert into t values (1, 0), (2, 0)',
-  ])
-  return { server, db }
-}
+const SETUP = [
+  'pragma journal_mode = mvcc',
+  'create table t (id integer primary key, n integer)',
+  'insert into t values (1, 0), (2, 0)',
+]
 
 const readNumbers = async (db: Client): Promise<unknown[]> =>
   (await db.execute('select n from t order by id')).rows.map(({ n }) => n)
 
 test('concurrent transactions of one client can write different rows', async () => {
-  const { db, server } = await openServer()
+  const { db, server } = await openTursodb(SETUP)
   const changes = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const
   const add = (index: 0 | 1): Promise<void> =>
     db.transaction(
@@ -36,11 +31,10 @@ test('concurrent transactions of one client can write different rows', async () 
   await Promise.all([add(0), add(1)])
   expect(await readNumbers(db)).toEqual([2, 2])
   expect(server.streamCount).toBe(0)
-  await db.close()
 })
 
 test('a transaction with a conflict is rolled back, and rejects with SQLITE_BUSY', async () => {
-  const { db, server } = await openServer()
+  const { db, server } = await openTursodb(SETUP)
   await using otherClient = createClient({ url: server.url })
   const conflicting = db.transaction(
     async (tx) => {
@@ -60,11 +54,10 @@ test('a transaction with a conflict is rolled back, and rejects with SQLITE_BUSY
   })
   expect(await readNumbers(db)).toEqual([7, 0])
   expect(server.streamCount).toBe(0)
-  await db.close()
 })
 
 test('reports a conflict that is detected by COMMIT', async () => {
-  const { db, server } = await openServer()
+  const { db, server } = await openTursodb(SETUP)
   const insert = (n: number, wait: () => Promise<void>): Promise<void> =>
     db.transaction(
       async (tx) => {
@@ -77,11 +70,10 @@ test('reports a conflict that is detected by COMMIT', async () => {
   await expect(conflicting).rejects.toMatchObject({ code: 'SQLITE_BUSY', outcome: 'not_applied' })
   expect(await readNumbers(db)).toEqual([0, 0, 9])
   expect(server.streamCount).toBe(0)
-  await db.close()
 })
 
 test('after a caught conflict, the transaction executes no more statements', async () => {
-  const { db, server } = await openServer()
+  const { db, server } = await openTursodb(SETUP)
   await using otherClient = createClient({ url: server.url })
   const lost = db.transaction(
     async (tx) => {
@@ -94,14 +86,14 @@ test('after a caught conflict, the transaction executes no more statements', asy
   )
   await expect(lost).rejects.toMatchObject({ code: 'TRANSACTION_LOST', outcome: 'not_applied' })
   expect(await readNumbers(db)).toEqual([7, 0])
-  await db.close()
 })
 
 test('the option `retry` runs the callback again', async () => {
   const retries: unknown[] = []
-  const { db, server } = await openServer((event) => {
+  const observe = (event: ClientEvent): void => {
     if (event.type === 'retry') retries.push(event.error)
-  })
+  }
+  const { db, server } = await openTursodb(SETUP, { observe })
   await using otherClient = createClient({ url: server.url })
   let runs = 0
   await db.transaction(
@@ -116,12 +108,13 @@ test('the option `retry` runs the callback again', async () => {
   expect(runs).toBe(2)
   expect(retries).toMatchObject([{ code: 'SQLITE_BUSY' }])
   expect(await readNumbers(db)).toEqual([6, 0])
-  await db.close()
 })
 
 test('each of many concurrent transactions is applied once', async () => {
-  const { db, server } = await openServer()
-  const clients = [db, createClient({ url: server.url }), createClient({ url: server.url })]
+  const { db, server } = await openTursodb(SETUP)
+  await using second = createClient({ url: server.url })
+  await using third = createClient({ url: server.url })
+  const clients = [db, second, third]
   const add = (client: Client): Promise<void> =>
     client.transaction(
       async (tx) => {
@@ -133,11 +126,10 @@ test('each of many concurrent transactions is applied once', async () => {
   await Promise.all(Array.from({ length: 12 }, (_, index) => add(clients[index % 3] as Client)))
   expect(await readNumbers(db)).toEqual([12, 0])
   expect(server.streamCount).toBe(0)
-  for (const client of clients) await client.close()
 })
 
 test('supports batches, streams and savepoints', async () => {
-  const { db, server } = await openServer()
+  const { db, server } = await openTursodb(SETUP)
   await db.batch(['update t set n = 1 where id = 1', 'update t set n = 2 where id = 2'], {
     mode: 'concurrent',
   })
@@ -150,16 +142,14 @@ test('supports batches, streams and savepoints', async () => {
   await stream.commit()
   expect(await readNumbers(db)).toEqual([11, 12])
   expect(server.bodies.filter((body) => /begin concurrent/i.test(body))).toHaveLength(2)
-  await db.close()
 })
 
 test('a concurrent transaction requires the journal mode mvcc, and does not allow DDL', async () => {
-  const { db } = await openServer()
+  const { db } = await openTursodb(SETUP)
   const create = (): Promise<unknown> =>
     db.transaction((tx) => tx.execute('create table u (a)'), { mode: 'concurrent' })
   await expect(create()).rejects.toThrow('DDL statements require an exclusive transaction')
-  await db.close()
-  await using withoutMvcc = createClient({ url: (await startTursodb()).url })
+  const { db: withoutMvcc } = await openTursodb()
   const transaction = withoutMvcc.transaction((tx) => tx.execute('select 1'), {
     mode: 'concurrent',
     maxRetries: 3,
@@ -171,7 +161,7 @@ test('a concurrent transaction requires the journal mode mvcc, and does not allo
 })
 
 test('an aborted transaction leaves neither a stream nor changed rows behind', async () => {
-  const { server, db: other } = await openServer()
+  const { server, db: other } = await openTursodb(SETUP)
   const [arrived, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const db = createClient({
     url: server.url,
@@ -197,5 +187,4 @@ test('an aborted transaction leaves neither a stream nor changed rows behind', a
   await other.execute('update t set n = 1 where id = 1')
   expect(await readNumbers(other)).toEqual([1, 0])
   expect(server.streamCount).toBe(0)
-  await other.close()
 })

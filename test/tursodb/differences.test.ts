@@ -2,19 +2,14 @@ import { createClient, executeMultiple, readRows, restore, sql } from '@batonsql
 import { openStream } from '@batonsql/core/adapter'
 import { expect, test } from 'vitest'
 import { collect, holdWriteLock } from '../support/fixtures.ts'
-import { requireTursodb, startTursodb } from '../support/tursodb.ts'
+import { openTursodb, requireTursodb } from '../support/tursodb.ts'
 
 // Verifies the claims of docs/tursodb.md about the engine. If a test fails with a newer version, the engine may have
 // improved.
 
 requireTursodb()
 
-async function openServer() {
-  const server = await startTursodb()
-  const db = createClient({ url: server.url })
-  await db.execute('create table t (a integer primary key, b text)')
-  return { server, db }
-}
+const openServer = () => openTursodb(['create table t (a integer primary key, b text)'])
 
 test('foreign keys are enforced on connections that enable them', async () => {
   const { db } = await openServer()
@@ -23,7 +18,6 @@ test('foreign keys are enforced on connections that enable them', async () => {
   await using stream = openStream(db)
   await stream.execute('pragma foreign_keys = on')
   await expect(stream.execute('insert into c values (78)')).rejects.toThrow('FOREIGN KEY')
-  await db.close()
 })
 
 test('statements before one that does not parse are executed', async () => {
@@ -43,7 +37,6 @@ test('statements before one that does not parse are executed', async () => {
   expect(await selectNames()).toEqual(['kept'])
   await expect(executeMultiple(db, statements.join(';'))).rejects.toMatchObject({ outcome: 'unknown' })
   expect(await selectNames()).toEqual(['kept', 'kept'])
-  await db.close()
 })
 
 test('missing arguments are NULL, surplus ones and a second statement are ignored, and unknown names in double quotes are text', async () => {
@@ -53,14 +46,12 @@ test('missing arguments are NULL, surplus ones and a second statement are ignore
   expect((await db.execute('select ? as a, ? as b', [1])).rows).toEqual([{ a: 1, b: null }])
   await db.execute("insert into t values (1, 'x')")
   expect((await db.execute(sql`select "nmae" as a from t`)).rows).toEqual([{ a: 'nmae' }])
-  await db.close()
 })
 
 test('RETURNING uses the text of expressions as column names', async () => {
   const { db } = await openServer()
   const { columns } = await db.execute(`insert into t (b) values ('x') returning a, "b", "b" as c`)
   expect(columns).toEqual(['a', '"b"', 'c'])
-  await db.close()
 })
 
 test.each([
@@ -78,24 +69,20 @@ test.each([
 ])('%s is rejected', async (text, message) => {
   const { db } = await openServer()
   await expect(db.execute(text)).rejects.toThrow(message)
-  await db.close()
 })
 
 test('pragma foreign_key_check finds nothing', async () => {
   const { db } = await openServer()
   await db.batch(['create table c (a integer references t)', 'insert into c values (77)'])
   expect((await db.execute('pragma foreign_key_check')).rows).toEqual([])
-  await db.close()
 })
 
 test('a dump is restored into a database in the journal mode mvcc', async () => {
-  const db = createClient({ url: (await startTursodb()).url })
-  await db.execute('pragma journal_mode = mvcc')
+  const { db } = await openTursodb(['pragma journal_mode = mvcc'])
   const dump = 'BEGIN TRANSACTION;\ncreate table t (a);\ninsert into t values (1);\nCOMMIT;\n'
   await restore(db, [dump])
   expect((await db.execute('select a from t')).rows).toEqual([{ a: 1 }])
   await expect(restore(db, [dump])).rejects.toThrow(TypeError)
-  await db.close()
 })
 
 test('in the journal mode mvcc, which is permanent, DDL makes a concurrent transaction fail', async () => {
@@ -112,7 +99,6 @@ test('in the journal mode mvcc, which is permanent, DDL makes a concurrent trans
     { mode: 'concurrent' },
   )
   await expect(conflicting).rejects.toMatchObject({ code: 'SQLITE_BUSY', outcome: 'not_applied' })
-  await db.close()
 })
 
 test('a cursor and the later statements of a script do not wait for the lock', async () => {
@@ -125,5 +111,4 @@ test('a cursor and the later statements of a script do not wait for the lock', a
   await expect(collect(readRows(db, `${insert} returning a`))).rejects.toMatchObject(busyError)
   await release()
   expect((await db.execute('select * from t')).rows).toEqual([])
-  await db.close()
 })

@@ -1,15 +1,27 @@
 import { type ClientEvent, createClient, optimistic, SqlError } from '@batonsql/core'
 import { openStream } from '@batonsql/core/adapter'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { holdWriteLock } from '../support/fixtures.ts'
-import { requireTursodb, startTursodb } from '../support/tursodb.ts'
+import { openTursodb, requireTursodb } from '../support/tursodb.ts'
 
 requireTursodb()
 
+/** Opens two clients of a database. `retried` is fulfilled at the given retry of the first one. */
+async function openTwoClients(retryCount = 1) {
+  const { promise: retried, resolve } = Promise.withResolvers<void>()
+  let retries = 0
+  const { server, db } = await openTursodb(['create table t (a)'], {
+    observe: ({ type }) => {
+      if (type === 'retry' && (retries += 1) === retryCount) resolve()
+    },
+  })
+  const other = createClient({ url: server.url })
+  onTestFinished(() => other.close())
+  return { server, db, other, retried }
+}
+
 test('supports read-only transactions', async () => {
-  const server = await startTursodb()
-  await using db = createClient({ url: server.url })
-  await db.execute('create table t (a)')
+  const { server, db } = await openTursodb(['create table t (a)'])
   const read = (): Promise<unknown> =>
     db.transaction(async (tx) => (await tx.execute('select count(*) as n from t')).rows, { mode: 'readonly' })
   const countReadRequests = async (): Promise<number> => {
@@ -26,8 +38,7 @@ test('supports read-only transactions', async () => {
 })
 
 test('supports a read-only batch as the first call of a client', async () => {
-  const server = await startTursodb()
-  await using db = createClient({ url: server.url })
+  const { server, db } = await openTursodb()
   const [one, two] = await db.batch(['select 1 as a', 'select 2 as a'], { mode: 'readonly' })
   expect([one?.rows, two?.rows]).toEqual([[{ a: 1 }], [{ a: 2 }]])
   expect(server.requestCount()).toBe(2)
@@ -35,8 +46,7 @@ test('supports a read-only batch as the first call of a client', async () => {
 })
 
 test('accepts BEGIN READONLY as SQL, and in the text of a statement', async () => {
-  const server = await startTursodb()
-  await using db = createClient({ url: server.url })
+  const { db } = await openTursodb()
   await using stream = openStream(db)
   stream.begin('begin  readonly')
   const { rows } = await stream.execute(`select '"sql":"BEGIN READONLY"' as a`)
@@ -45,9 +55,7 @@ test('accepts BEGIN READONLY as SQL, and in the text of a statement', async () =
 })
 
 test('retries a syntax error near READONLY only once', async () => {
-  const server = await startTursodb()
-  await using db = createClient({ url: server.url })
-  await db.execute('create table t (a)')
+  const { server, db } = await openTursodb(['create table t (a)'])
   const before = server.requestCount()
   const error = await db.execute('insert into t values (1) readonly').catch((reason: unknown) => reason)
   expect(error).toMatchObject({ code: 'SQL_PARSE_ERROR', outcome: 'not_applied' })
@@ -59,9 +67,7 @@ test('retries a syntax error near READONLY only once', async () => {
 })
 
 test('eight write transactions of one client run in the order of their calls', async () => {
-  const server = await startTursodb()
-  await using db = createClient({ url: server.url })
-  await db.execute('create table t (a integer primary key)')
+  const { server, db } = await openTursodb(['create table t (a integer primary key)'])
   const order: number[] = []
   const insert = (a: number): Promise<void> =>
     db.transaction(async (tx) => {
@@ -79,10 +85,8 @@ test('eight write transactions of one client run in the order of their calls', a
 })
 
 test('once the engine is detected, no request from a client is rejected because of its own transactions', async () => {
-  const server = await startTursodb()
   const events: ClientEvent[] = []
-  await using db = createClient({ url: server.url, observe: (event) => events.push(event) })
-  await db.execute('create table t (a)')
+  const { db } = await openTursodb(['create table t (a)'], { observe: (event) => events.push(event) })
   await expect(db.execute('select * from missing')).rejects.toThrow('no such table')
   const insertTwice = (): Promise<void> =>
     db.transaction(async (tx) => {
@@ -107,18 +111,7 @@ test('once the engine is detected, no request from a client is rejected because 
 })
 
 test('writers wait for the transaction of another client', async () => {
-  const server = await startTursodb()
-  await using other = createClient({ url: server.url })
-  const events: ClientEvent[] = []
-  const retried = Promise.withResolvers<void>()
-  await using db = createClient({
-    url: server.url,
-    observe(event) {
-      events.push(event)
-      if (events.filter(({ type }) => type === 'retry').length === 3) retried.resolve()
-    },
-  })
-  await db.execute('create table t (a)')
+  const { server, db, other, retried } = await openTwoClients(3)
   const release = await holdWriteLock(other)
   const order: string[] = []
   const writes = Promise.all([
@@ -126,7 +119,7 @@ test('writers wait for the transaction of another client', async () => {
     db.batch(["insert into t values ('batch')"]).then(() => order.push('batch')),
     db.transaction((tx) => tx.execute("insert into t values ('transaction')")).then(() => order.push('tx')),
   ])
-  await retried.promise
+  await retried
   expect((await db.execute('select * from t')).rows).toEqual([])
   await release()
   await writes
@@ -136,21 +129,18 @@ test('writers wait for the transaction of another client', async () => {
 })
 
 test('a writer that is aborted leaves the queue', async () => {
-  const server = await startTursodb()
-  await using other = createClient({ url: server.url })
   const controller = new AbortController()
   const { signal } = controller
   const reason = new Error('no longer wanted')
   const areAllSent = (): boolean =>
     [1, 2, 3].every((a) => server.bodies.some((body) => body.includes(`(${a})`)))
-  await using db = createClient({
-    url: server.url,
+  const { server, db } = await openTursodb(['create table t (a)'], {
     // all three were rejected: the first is about to wait for the other client, and the others are queued
     observe: ({ type }) => {
       if (type === 'retry' && areAllSent()) controller.abort(reason)
     },
   })
-  await db.execute('create table t (a)')
+  await using other = createClient({ url: server.url })
   const release = await holdWriteLock(other)
   const outcomes = await Promise.allSettled([
     db.execute('insert into t values (1)', [], { signal }),
@@ -170,22 +160,13 @@ test('a writer that is aborted leaves the queue', async () => {
 })
 
 test('closing a client rejects its waiting writes', async () => {
-  const server = await startTursodb()
-  await using other = createClient({ url: server.url })
-  const retried = Promise.withResolvers<void>()
-  const db = createClient({
-    url: server.url,
-    observe: ({ type }) => {
-      if (type === 'retry') retried.resolve()
-    },
-  })
-  await db.execute('create table t (a)')
+  const { server, db, other, retried } = await openTwoClients()
   const release = await holdWriteLock(other)
   const writes = Promise.allSettled([
     db.transaction((tx) => tx.execute('insert into t values (1)')),
     db.execute('insert into t values (2)'),
   ])
-  await retried.promise
+  await retried
   await db.close()
   expect((await writes).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
   await release()
@@ -194,16 +175,7 @@ test('closing a client rejects its waiting writes', async () => {
 })
 
 test('a write in a deferred transaction waits for the lock, but fails if its snapshot is outdated', async () => {
-  const server = await startTursodb()
-  await using other = createClient({ url: server.url })
-  const retried = Promise.withResolvers<void>()
-  await using db = createClient({
-    url: server.url,
-    observe: ({ type }) => {
-      if (type === 'retry') retried.resolve()
-    },
-  })
-  await db.execute('create table t (a)')
+  const { db, other, retried } = await openTwoClients()
   const write = async (isOutdated: boolean): Promise<unknown> => {
     await using stream = openStream(db)
     stream.begin('deferred')
@@ -213,7 +185,7 @@ test('a write in a deferred transaction waits for the lock, but fails if its sna
     await holder.execute(isOutdated ? 'insert into t values (1)' : 'select 1')
     const insert = stream.execute('insert into t values (2)')
     const settled = Promise.allSettled([insert])
-    await retried.promise
+    await retried
     await holder.commit()
     await holder.close()
     await settled
@@ -228,9 +200,7 @@ test('a write in a deferred transaction waits for the lock, but fails if its sna
 })
 
 test('a call on the client that is awaited inside a transaction callback fails with a hint', async () => {
-  const server = await startTursodb()
-  await using db = createClient({ url: server.url })
-  await db.execute('create table t (a)')
+  const { db } = await openTursodb(['create table t (a)'])
   await expect(db.execute('select * from missing')).rejects.toThrow('no such table')
   const transaction = db.transaction(async (tx) => {
     await tx.execute('insert into t values (1)')
@@ -245,8 +215,7 @@ test('a call on the client that is awaited inside a transaction callback fails w
 })
 
 test('supports optimistic transactions', async () => {
-  const server = await startTursodb()
-  await using db = createClient({ url: server.url })
+  const { db } = await openTursodb()
   await db.batch(['create table t (a text, n integer)', "insert into t values ('x', 1), ('y', null)"])
   let attempts = 0
   const [update] = await optimistic(db, async (tx) => {

@@ -1,11 +1,9 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { createBackend, openControlPlane } from '../test-support/control-plane.ts'
 
 test('records usage every 15 s, also after it could not be recorded', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
-  onTestFinished(() => void vi.useRealTimers())
   const reported = vi.spyOn(console, 'error').mockImplementation(() => {})
-  onTestFinished(() => reported.mockRestore())
   const plane = await openControlPlane()
   await plane.start(createBackend())
   const sample = vi.spyOn(plane.usage, 'sampleTouched').mockRejectedValueOnce(new Error('disk full'))

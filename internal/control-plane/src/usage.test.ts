@@ -12,6 +12,8 @@ import { Usage } from './usage.ts'
 
 const ALL_TIME = { from: 0, to: Date.now() + 3_600_000 }
 
+const SAMPLE: UsageSample = { epoch: 'e', rowsRead: 0, rowsWritten: 0, storageBytes: 0 }
+
 async function createDatabase(): Promise<{ registry: Registry; row: DatabaseRow }> {
   const directory = createTemporaryDirectory()
   const registry = await Registry.open(directory)
@@ -38,35 +40,40 @@ async function createDatabase(): Promise<{ registry: Registry; row: DatabaseRow 
   return { registry, row }
 }
 
-test('counts usage once if it is sampled twice concurrently, and not at all after the database is removed', async () => {
+/** Counts the usage of a database, and of more databases, of which the back end returns the given samples. */
+async function createUsage(sampleUsage: (id: DatabaseId) => Promise<UsageSample>, count = 0) {
   const { registry, row } = await createDatabase()
+  const rows = addDatabases({ registry, row }, count)
+  const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
+  const readRows = (id = row.id): number => usage.getDatabaseUsage(id, ALL_TIME).rowsRead
+  return { registry, row, rows, usage, readRows }
+}
+
+test('counts usage once if it is sampled twice concurrently, and not at all after the database is removed', async () => {
   let rowCounter = 100
-  const sampleUsage = async (): Promise<UsageSample> => {
+  const { registry, row, usage, readRows } = await createUsage(async () => {
     const rowsRead = rowCounter
     rowCounter += 50
     // the first request gets its response last
     await new Promise((resolve) => setTimeout(resolve, rowsRead === 100 ? 50 : 1))
-    return { epoch: 'e', rowsRead, rowsWritten: 0, storageBytes: 0 }
-  }
-  const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
+    return { ...SAMPLE, rowsRead }
+  })
   await Promise.all([usage.sample([row]), usage.sample([row])])
-  expect(usage.getDatabaseUsage(row.id, ALL_TIME).rowsRead).toBe(150)
+  expect(readRows()).toBe(150)
 
   const pendingSample = usage.sample([row])
   registry.transaction(() => registry.databases.delete(row.id))
   await pendingSample
-  expect(usage.getDatabaseUsage(row.id, ALL_TIME).rowsRead).toBe(150)
+  expect(readRows()).toBe(150)
 })
 
 test('handles a counter that decreased, and a counter of another epoch, which starts at zero', async () => {
-  const { registry, row } = await createDatabase()
-  let sample: UsageSample = { epoch: 'e', rowsRead: 0, rowsWritten: 0, storageBytes: 0 }
-  const sampleUsage = async (): Promise<UsageSample> => sample
-  const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
+  let sample = SAMPLE
+  const { row, usage, readRows } = await createUsage(async () => sample)
   const sampleRowsRead = async (epoch: string, rowsRead: number): Promise<number> => {
     sample = { ...sample, epoch, rowsRead }
     await usage.sample([row])
-    return usage.getDatabaseUsage(row.id, ALL_TIME).rowsRead
+    return readRows()
   }
   expect(await sampleRowsRead('e', 100)).toBe(100)
   expect(await sampleRowsRead('e', 90)).toBe(100)
@@ -76,16 +83,8 @@ test('handles a counter that decreased, and a counter of another epoch, which st
 
 test('counts a response that takes longer than the sampling window', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
-  onTestFinished(() => void vi.useRealTimers())
-  const { registry, row } = await createDatabase()
   let rowsWritten = 2
-  const sampleUsage = async (): Promise<UsageSample> => ({
-    epoch: 'e',
-    rowsRead: 0,
-    rowsWritten,
-    storageBytes: 0,
-  })
-  const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
+  const { row, usage } = await createUsage(async () => ({ ...SAMPLE, rowsWritten }))
   const body = new PassThrough()
   usage.touch(row.id)
   usage.onResponse(row.id, body)
@@ -114,32 +113,26 @@ function addDatabases(
 }
 
 test('records the usage of many databases in a few transactions, and handles requests between them', async () => {
-  const { registry, row } = await createDatabase()
-  const rows = addDatabases({ registry, row }, 250)
-  const sampleUsage = async (id: DatabaseId): Promise<UsageSample> => {
+  const { registry, rows, usage, readRows } = await createUsage(async (id) => {
     if (id === rows[7]?.id) throw new Error('no response')
-    return { epoch: 'e', rowsRead: 3, rowsWritten: 0, storageBytes: 4_096 }
-  }
-  const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
+    return { ...SAMPLE, rowsRead: 3, storageBytes: 4_096 }
+  }, 250)
   const transactions = vi.spyOn(registry, 'transaction')
   const sampling = usage.sample(rows)
   await new Promise((resolve) => setImmediate(resolve))
   expect(transactions).toHaveBeenCalledTimes(1)
   await sampling
   expect(transactions).toHaveBeenCalledTimes(3)
-  const counts = rows.map(({ id }) => usage.getDatabaseUsage(id, ALL_TIME).rowsRead)
+  const counts = rows.map(({ id }) => readRows(id))
   expect(counts).toEqual(rows.map((_, index) => (index === 7 ? 0 : 3)))
 })
 
 test('samples one database without waiting for a sample of many', async () => {
-  const { registry, row } = await createDatabase()
-  const rows = addDatabases({ registry, row }, 250)
   const sampled: DatabaseId[] = []
-  const sampleUsage = async (id: DatabaseId): Promise<UsageSample> => {
+  const { row, rows, usage } = await createUsage(async (id) => {
     sampled.push(id)
-    return { epoch: 'e', rowsRead: 0, rowsWritten: 0, storageBytes: 0 }
-  }
-  const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
+    return SAMPLE
+  }, 250)
   await Promise.all([usage.sample(rows), usage.sample([row])])
   expect(sampled.indexOf(row.id)).toBe(100)
   expect(sampled).toHaveLength(251)
@@ -147,11 +140,7 @@ test('samples one database without waiting for a sample of many', async () => {
 
 test('includes usage in the next sample if the registry could not be written', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
-  onTestFinished(() => void vi.useRealTimers())
-  const { registry, row } = await createDatabase()
-  const sample: UsageSample = { epoch: 'e', rowsRead: 1, rowsWritten: 0, storageBytes: 0 }
-  const sampleUsage = async (): Promise<UsageSample> => sample
-  const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
+  const { registry, row, usage } = await createUsage(async () => ({ ...SAMPLE, rowsRead: 1 }))
   usage.addBytesSynced(row.id, 100)
   const run = registry.file.run.bind(registry.file)
   const fullDisk = vi.spyOn(registry.file, 'run').mockImplementation((sql, values) => {
@@ -167,15 +156,10 @@ test('includes usage in the next sample if the registry could not be written', a
 })
 
 test('reads the usage of all databases of an organization with a constant number of queries', async () => {
-  const { registry, row } = await createDatabase()
-  const rows = addDatabases({ registry, row }, 5)
-  const sampleUsage = async (id: DatabaseId): Promise<UsageSample> => ({
-    epoch: 'e',
-    rowsRead: rows.findIndex((sampled) => sampled.id === id),
-    rowsWritten: 1,
-    storageBytes: 4_096,
-  })
-  const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
+  const { registry, row, rows, usage } = await createUsage(async (id) => {
+    const rowsRead = rows.findIndex((sampled) => sampled.id === id)
+    return { ...SAMPLE, rowsRead, rowsWritten: 1, storageBytes: 4_096 }
+  }, 5)
   usage.addBytesSynced(rows[4]?.id as DatabaseId, 10)
   await usage.sample(rows.slice(1))
   const queries = vi.spyOn(registry.file, 'all')
@@ -200,11 +184,7 @@ test('reads the usage of all databases of an organization with a constant number
 })
 
 test('samples the remaining databases if some could not be recorded', async () => {
-  const { registry, row } = await createDatabase()
-  const rows = addDatabases({ registry, row }, 250)
-  const sample: UsageSample = { epoch: 'e', rowsRead: 3, rowsWritten: 0, storageBytes: 0 }
-  const sampleUsage = async (): Promise<UsageSample> => sample
-  const usage = new Usage(registry, { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend)
+  const { registry, rows, usage } = await createUsage(async () => ({ ...SAMPLE, rowsRead: 3 }), 250)
   vi.spyOn(registry, 'transaction').mockImplementationOnce(() => {
     throw new Error('disk full')
   })
@@ -224,7 +204,7 @@ test('a group whose server never responds delays only itself, and only once for 
   const sampleUsage = (id: DatabaseId): Promise<UsageSample> => {
     asked.push(id)
     if (id !== row.id) return new Promise(() => {})
-    return Promise.resolve({ epoch: 'e', rowsRead: 5, rowsWritten: 0, storageBytes: 0 })
+    return Promise.resolve({ ...SAMPLE, rowsRead: 5 })
   }
   const backend = { sampleUsage } as Partial<DatabaseBackend> as DatabaseBackend
   const hung = new Usage(registry, backend, 2 ** 30)

@@ -71,7 +71,6 @@ test('a worker ignores messages about a database that is being released, and kee
   const { worker, exits, open, run } = await startWorker()
   const close = (id: DatabaseId) => run(id, 2, { type: 'close' })
   const [ref, unref] = [vi.spyOn(Worker.prototype, 'ref'), vi.spyOn(Worker.prototype, 'unref')]
-  onTestFinished(() => void vi.restoreAllMocks())
   open(first)
   // an idle worker does not keep the process alive
   expect(ref).not.toHaveBeenCalled()
@@ -226,7 +225,6 @@ test.each([
   async (method, status, text) => {
     const { worker, exits, open, run, runCursor } = await startWorker()
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
-    onTestFinished(() => void vi.useRealTimers())
     open(first)
     // a call of a function is not interrupted
     const sql = "select instr(hex(zeroblob(2000000)), hex(zeroblob(1000000)) || 'x')"

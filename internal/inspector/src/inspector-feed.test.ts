@@ -1,22 +1,14 @@
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { type ServiceRequest, type ServiceResponse, toResponse } from '@batonsql/server-common/http'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { type ServiceResponse, toResponse } from '@batonsql/server-common/http'
+import { expect, test, vi } from 'vitest'
+import { serviceRequest } from '../../../test/server/service-request.ts'
 import { InspectorFeed } from './inspector-feed.ts'
 
 const BATON = 'A'.repeat(64)
 
-function request(body: string): ServiceRequest {
-  return {
-    method: 'POST',
-    path: '/v3/pipeline',
-    query: '',
-    headers: { authorization: 'Bearer SECRET-TOKEN' },
-    body: Readable.from([Buffer.from(body)]),
-    remoteAddress: '127.0.0.1',
-    controller: new AbortController(),
-  }
-}
+const request = (body: string) =>
+  serviceRequest(body, { headers: { authorization: 'Bearer SECRET-TOKEN' }, remoteAddress: '127.0.0.1' })
 
 /** Returns all events so far, except the first, which describes the server. */
 async function readEvents(feed: InspectorFeed): Promise<Record<string, unknown>[]> {
@@ -60,7 +52,6 @@ test('is active while a page is open; at most eight pages can connect', async ()
 
 test('sends a heartbeat to an idle page; without a page, no timer runs', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
-  onTestFinished(() => void vi.useRealTimers())
   const feed = new InspectorFeed({ version: 'v' })
   const page = feed.open()
   expect(String(page?.read())).toContain('"version":"v"')

@@ -1,19 +1,12 @@
-import { Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
+import { serviceRequest } from '../../../test/server/service-request.ts'
 import { InspectorFeed } from './inspector-feed.ts'
 import { InspectorPage } from './inspector-page.ts'
 
 async function get(path: string, remoteAddress: string | undefined, headers: Record<string, string>) {
   const page = new InspectorPage(new InspectorFeed({ version: 'v' }), () => ['app', 'default'])
-  return await page.handle({
-    method: 'GET',
-    path,
-    query: '',
-    headers,
-    body: Readable.from([]),
-    remoteAddress,
-    controller: new AbortController(),
-  })
+  return await page.handle(serviceRequest('', { method: 'GET', path, headers, remoteAddress }))
 }
 
 const statusFor = async (

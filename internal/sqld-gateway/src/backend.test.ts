@@ -1,6 +1,5 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
 import { newKeyPair, signToken } from '@batonsql/server-common/auth'
 import {
   DEFAULT_SETTINGS,
@@ -10,6 +9,8 @@ import {
 } from '@batonsql/server-common/backend'
 import { toResponse } from '@batonsql/server-common/http'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { serviceRequest } from '../../../test/server/service-request.ts'
+import { execute } from '../../../test/server/wire.ts'
 import { hasSqld } from '../../../test/support/has-sqld.ts'
 import { createTemporaryDirectory } from '../../../test/support/temporary-directory.ts'
 import { SqldBackend, type SqldBackendOptions } from './backend.ts'
@@ -37,20 +38,9 @@ function createBackend(options: Partial<SqldBackendOptions> = {}) {
     sql: readonly string[],
     { claims = { id }, location = null }: { claims?: object; location?: string | null } = {},
   ): Promise<string> => {
-    const requests = sql.map((text) => ({ type: 'execute', stmt: { sql: text } }))
-    const response = await backend.handle(
-      id,
-      {
-        method: 'POST',
-        path: '/v3/pipeline',
-        query: '',
-        headers: { authorization: `Bearer ${signToken(KEYS, claims as Record<string, unknown>)}` },
-        body: Readable.from([Buffer.from(JSON.stringify({ requests }))]),
-        remoteAddress: undefined,
-        controller: new AbortController(),
-      },
-      location,
-    )
+    const requests = sql.map((text) => execute(text))
+    const headers = { authorization: `Bearer ${signToken(KEYS, claims as Record<string, unknown>)}` }
+    const response = await backend.handle(id, serviceRequest({ requests }, { headers }), location)
     return `${response.status} ${await toResponse(response).text()}`
   }
   return { backend, send }
@@ -94,7 +84,6 @@ describe.skipIf(!hasSqld)('on a server', () => {
         await backend.freeze(other, 'frozen')
         throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' })
       })
-      onTestFinished(() => interrupted.mockRestore())
       await backend.create(id, { type: 'empty' }, ATTACHABLE)
       await backend.sampleUsage(id)
       await backend.remove(id)
@@ -119,7 +108,6 @@ describe.skipIf(!hasSqld)('on a server', () => {
       await backend.changeReplicas(() => [])
       throw new Error('Namespace store has shutdown')
     })
-    onTestFinished(() => removals.mockRestore())
     await backend.remove(id)
     expect(removals).toHaveBeenCalledTimes(2)
   })

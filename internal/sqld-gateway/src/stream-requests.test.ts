@@ -1,7 +1,4 @@
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { Readable } from 'node:stream'
 import { newKeyPair } from '@batonsql/server-common/auth'
 import {
   newDatabaseId,
@@ -10,7 +7,11 @@ import {
   RunningRequests,
 } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test } from 'vitest'
+import { serviceRequest } from '../../../test/server/service-request.ts'
+import { execute } from '../../../test/server/wire.ts'
+import { serveHttp } from '../../../test/support/serve-http.ts'
 import { createTemporaryDirectory } from '../../../test/support/temporary-directory.ts'
+import type { TestHttpServer } from '../../../test/support/test-http-server.ts'
 import { InternalRequests } from './process/internal-requests.ts'
 import { Upstream } from './process/upstream.ts'
 import { StreamRequests } from './stream-requests.ts'
@@ -42,18 +43,7 @@ function createStreams(remote?: RemoteSqldOptions, beforeWrite = async (): Promi
   const [id, requests, controller] = [newDatabaseId(), new RunningRequests(), new AbortController()]
   const insert = () => {
     const running = requests.begin(id, controller)
-    const body = JSON.stringify({
-      requests: [{ type: 'execute', stmt: { sql: 'INSERT INTO t VALUES (1)' } }],
-    })
-    const request = {
-      method: 'POST',
-      path: '/v3/pipeline',
-      query: '',
-      headers: {},
-      body: Readable.from([Buffer.from(body)]),
-      remoteAddress: undefined,
-      controller,
-    }
+    const request = serviceRequest({ requests: [execute('INSERT INTO t VALUES (1)')] }, { controller })
     const rules = {
       permissions: { write: true, changeSharedSchema: true, attach: [] },
       blockReads: false,
@@ -86,30 +76,23 @@ test.each<RevokedAccess>(['writes', 'all'])(
 )
 
 /** Starts a server that identifies itself as libsql-server and responds to no pipeline. */
-async function startSilentServer(): Promise<{ readonly server: Server; readonly url: string }> {
-  const server = createServer((request, response) => {
+const startSilentServer = (): Promise<TestHttpServer> =>
+  serveHttp((request, response) => {
     if (request.method === 'GET') response.end(request.url === '/version' ? 'sqld 1' : 'sqld admin API')
   })
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
-}
 
 test.each([
   ['the connection is closed', false],
   ['it is aborted', true],
 ])('if %s, whether the server may still execute a write is %s', async (_, isAbandoned) => {
-  const { server, url } = await startSilentServer()
+  const { http, url } = await startSilentServer()
   const { id, upstream, writes, streams, requests, insert } = createStreams({
     url,
     adminUrl: url,
     adminKey: 'key',
   })
   await upstream.start()
-  const received = once(server, 'request')
+  const received = once(http, 'request')
   const response = insert()
   const [{ socket }] = await Promise.race([received, response.then(() => expect.fail('it has a response'))])
   if (isAbandoned) requests.abort(id)

@@ -1,9 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { createPlatformClient } from '@batonsql/platform'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { serveHttp } from '../../../test/support/serve-http.ts'
 import { createTemporaryDirectory } from '../../../test/support/temporary-directory.ts'
 import { exportOnline, type RemoteDatabase } from './export-online.ts'
 
@@ -15,19 +15,14 @@ async function startHeldExport(): Promise<{ database: RemoteDatabase; response: 
   const response = new Promise<ServerResponse>((done) => {
     resolve = done
   })
-  const server = createServer((request, outgoing) => {
+  const { url } = await serveHttp((request, outgoing) => {
     if (request.url === '/export/1') {
       outgoing.writeHead(200, { 'content-length': FIRST_HALF.length * 2 }).write(FIRST_HALF)
       resolve(outgoing)
     } else outgoing.end('{"jwt":"token"}')
   })
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const hostname = `127.0.0.1:${(server.address() as AddressInfo).port}`
-  const platform = createPlatformClient({ url: `http://${hostname}`, token: 'token', organization: 'own' })
+  const platform = createPlatformClient({ url, token: 'token', organization: 'own' })
+  const { host: hostname } = new URL(url)
   return { database: { platform, organization: 'own', name: 'app', hostname }, response }
 }
 

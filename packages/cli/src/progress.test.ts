@@ -1,9 +1,8 @@
 import { PassThrough } from 'node:stream'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { beforeEach, expect, test, vi } from 'vitest'
 import { Progress } from './progress.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
-afterEach(() => void vi.useRealTimers())
 
 function openProgress(isTTY: boolean) {
   const stderr = Object.assign(new PassThrough(), { isTTY })

@@ -1,6 +1,6 @@
-import http from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type http from 'node:http'
 import { afterEach } from 'vitest'
+import { TestHttpServer } from '../../../test/support/test-http-server.ts'
 import { type Client, createClient } from '../src/client/client.ts'
 import type { ClientConfig } from '../src/config.ts'
 import { batchResponse, type ScriptedStep } from './scripted-batch.ts'
@@ -25,7 +25,8 @@ export async function scripted(
   config: Partial<ClientConfig> = {},
 ): Promise<{ db: Client; received: Received[]; url: string }> {
   const received: Received[] = []
-  const server = http.createServer((request, response) => {
+  const server = await new TestHttpServer().listen()
+  server.http.on('request', (request, response) => {
     let body = ''
     request.on('data', (chunk) => (body += chunk))
     request.on('end', () => {
@@ -33,13 +34,11 @@ export async function scripted(
       script(entry, response, received.push(entry))
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { url } = server
   const db = createClient({ url, ...config })
   cleanUp.push(async () => {
     await db.close()
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
+    await server.close()
   })
   return { db, received, url }
 }

@@ -2,7 +2,6 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { RowLoop } from './row-loop.ts'
 
 beforeEach(() => void vi.useFakeTimers())
-afterEach(() => void vi.useRealTimers())
 
 const onTimeout = vi.fn()
 afterEach(() => void onTimeout.mockReset())

@@ -1,7 +1,6 @@
-import http from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { inspect } from 'node:util'
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { serveHttp } from '../../../test/support/serve-http.ts'
 import {
   fetchFailure,
   type ScriptedResponse,
@@ -446,7 +445,6 @@ describe('retries', () => {
 describe('waits', () => {
   beforeEach(() => {
     vi.useFakeTimers()
-    onTestFinished(() => void vi.useRealTimers())
   })
 
   const delaysAfter = async (response: ScriptedResponse): Promise<number[]> => {
@@ -568,7 +566,6 @@ describe('timeouts and signals', () => {
 
   test('a settled call leaves no listener and no timer', async () => {
     vi.useFakeTimers()
-    onTestFinished(() => void vi.useRealTimers())
     const { signal } = new AbortController()
     const addListener = vi.spyOn(signal, 'addEventListener')
     const removeListener = vi.spyOn(signal, 'removeEventListener')
@@ -705,7 +702,6 @@ describe('requests and responses', () => {
     'an observer that %s affects neither the call nor the process, and is reported once',
     async (_, fail) => {
       const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
-      onTestFinished(() => warn.mockRestore())
       const observe = vi.fn(() => fail() as undefined)
       const { platform } = scriptedPlatform(noGroups, { observe })
       expect(await platform.groups.list()).toEqual([])
@@ -719,24 +715,10 @@ describe('requests and responses', () => {
 })
 
 describe('over HTTP, with the global fetch', () => {
-  /** Starts a server. @returns its address */
-  async function serve(listener: http.RequestListener): Promise<string> {
-    const server = http.createServer(listener)
-    onTestFinished(async () => {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    })
-    return await listen(server)
-  }
-  async function listen(server: http.Server): Promise<string> {
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  }
-
   test('does not follow a redirect, so that the token is sent to no other host', async () => {
     let visits = 0
-    const otherHost = await serve((_, response) => void response.end(`{"exp":${(visits += 1)}}`))
-    const url = await serve((_, response) => response.writeHead(307, { location: otherHost }).end())
+    const { url: otherHost } = await serveHttp((_, response) => void response.end(`{"exp":${(visits += 1)}}`))
+    const { url } = await serveHttp((_, response) => response.writeHead(307, { location: otherHost }).end())
     const platform = createPlatformClient({ token: TOKEN, url })
     expect(await getRejection(platform.apiTokens.validate())).toMatchObject({ status: 307 })
     expect(visits).toBe(0)
@@ -744,7 +726,7 @@ describe('over HTTP, with the global fetch', () => {
 
   test('an abort closes the connection, and a truncated response is an error', async () => {
     const [received, closed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-    const url = await serve((request, response) => {
+    const { url } = await serveHttp((request, response) => {
       if (request.url === '/v1/user') {
         request.socket.on('close', closed.resolve)
         received.resolve()
@@ -762,9 +744,9 @@ describe('over HTTP, with the global fetch', () => {
   })
 
   test('a call to a port on which no server listens is not applied', async () => {
-    const server = http.createServer()
-    const url = await listen(server)
-    await new Promise((resolve) => server.close(resolve))
+    const server = await serveHttp(() => {})
+    const { url } = server
+    await server.close()
     const platform = createPlatformClient({ token: TOKEN, url, maxRetries: 0 })
     const error = await getRejection(platform.apiTokens.create({ name: 'ci' }))
     expect(error).toMatchObject({ code: 'NETWORK', outcome: 'not_applied' })

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import {
   type PlatformRequest,
   type ScriptedResponse,
@@ -62,19 +62,13 @@ describe('decoding', () => {
   })
 
   test.each([
-    ['bare', [{ slug: 'a' }]],
-    ['wrapped', { organizations: [{ slug: 'a' }] }],
-  ])('reads a list that is %s', async (_, body) => {
-    const { platform } = scriptedPlatform({ body })
-    expect(await platform.organizations.list()).toEqual([{ slug: 'a' }])
-  })
-
-  test.each([
-    ['bare', { name: 'g' }],
-    ['wrapped', { group: { name: 'g' } }],
-  ])('reads an object that is %s', async (_, body) => {
-    const { platform } = scriptedPlatform({ body })
-    expect(await platform.groups.transfer('g', 'other')).toEqual({ name: 'g' })
+    ['bare', [{ slug: 'a' }], { name: 'g' }],
+    ['wrapped', { organizations: [{ slug: 'a' }] }, { group: { name: 'g' } }],
+  ])('reads a list or an object that is %s', async (_, list, group) => {
+    const lists = scriptedPlatform({ body: list })
+    expect(await lists.platform.organizations.list()).toEqual([{ slug: 'a' }])
+    const groups = scriptedPlatform({ body: group })
+    expect(await groups.platform.groups.transfer('g', 'other')).toEqual({ name: 'g' })
   })
 
   test.each(['total', 'usage'])('reads the total usage under the name %s', async (name) => {
@@ -413,6 +407,7 @@ describe('readiness', () => {
       host === 'db.example.com' ? (notReady[polls++] ?? { status: 401 }) : { body: { database } },
     )
   }
+  const NEVER_READY = Array.from({ length: 100 }, () => ({ status: 404 }))
   const newOne = { name: 'db', group: 'default' }
   const countProbes = (received: readonly PlatformRequest[]): number =>
     received.filter(({ host, url }) => `${host}${url}` === 'db.example.com/v2/pipeline').length
@@ -428,8 +423,7 @@ describe('readiness', () => {
   })
 
   test('rejects after its timeout, and when it is aborted', async () => {
-    const notFoundResponses = Array.from({ length: 100 }, () => ({ status: 404 }))
-    const { platform } = newDatabase(notFoundResponses)
+    const { platform } = newDatabase(NEVER_READY)
     const timedOutWait = platform.databases.waitUntilReady('db', { timeoutMs: 150 })
     await expect(timedOutWait).rejects.toThrow(/is not ready after 150 ms: HTTP 404/)
     await expect(timedOutWait).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' })
@@ -466,10 +460,7 @@ describe('readiness', () => {
     expect(error).toMatchObject({ code: 'TIMEOUT' })
     expect(inspect(error, { depth: 9 })).toMatch(/no response: cannot send .*\[token\]/)
     expect(inspect(error, { depth: 9 })).not.toContain(token)
-    const { platform } = newDatabase([
-      { drop: true },
-      ...Array.from({ length: 100 }, () => ({ status: 404 })),
-    ])
+    const { platform } = newDatabase([{ drop: true }, ...NEVER_READY])
     const laterWait = platform.databases.waitUntilReady(created, { timeoutMs: 150 })
     await expect(laterWait).rejects.toSatisfy((timeout) => !('cause' in timeout))
   })
@@ -517,7 +508,7 @@ describe('readiness', () => {
 
   test('the signal of the call also ends the wait, unless the wait has its own', async () => {
     for (const wait of [true, { signal: undefined }, 'own'] as const) {
-      const { platform } = newDatabase(Array.from({ length: 100 }, () => ({ status: 404 })))
+      const { platform } = newDatabase(NEVER_READY)
       const stop = new AbortController()
       const options =
         wait === 'own'
@@ -560,20 +551,21 @@ describe('readiness', () => {
     ])
   })
 
-  test('databaseUrl() uses http on this machine, and https elsewhere; a path ends with a slash', () => {
-    expect(databaseUrl('db-acme.turso.example')).toBe('https://db-acme.turso.example')
-    expect(databaseUrl('127.0.0.1:8080/db')).toBe('http://127.0.0.1:8080/db/')
-    expect(databaseUrl('db.example/a/b/')).toBe('https://db.example/a/b/')
-    expect(databaseUrl('localhost:8080')).toBe('http://localhost:8080')
-    expect(databaseUrl('db-acme.localhost:8080')).toBe('http://db-acme.localhost:8080')
-    expect(databaseUrl('localhost.example')).toBe('https://localhost.example')
-    expect(databaseUrl('127.0.0.1.example')).toBe('https://127.0.0.1.example')
+  test.each([
+    ['db-acme.turso.example', 'https://db-acme.turso.example'],
+    ['127.0.0.1:8080/db', 'http://127.0.0.1:8080/db/'],
+    ['db.example/a/b/', 'https://db.example/a/b/'],
+    ['localhost:8080', 'http://localhost:8080'],
+    ['db-acme.localhost:8080', 'http://db-acme.localhost:8080'],
+    ['localhost.example', 'https://localhost.example'],
+    ['127.0.0.1.example', 'https://127.0.0.1.example'],
+  ])('databaseUrl() uses http on this machine, and https elsewhere: %s', (hostname, url) => {
+    expect(databaseUrl(hostname)).toBe(url)
   })
 })
 
 describe('databaseToken', () => {
   beforeEach(() => void vi.useFakeTimers())
-  afterEach(() => void vi.useRealTimers())
 
   /** A service that creates tokens with the given lifetime, unless `fail` returns true. */
   const tokenService = (lifetimeSeconds: number | null, fail: () => boolean = () => false) => {

@@ -1,4 +1,4 @@
-import { createClient, SqlError } from '@batonsql/core'
+import { createClient } from '@batonsql/core'
 import {
   cosineDistance,
   drizzle,
@@ -13,7 +13,6 @@ import {
   vector,
 } from '@batonsql/drizzle-driver'
 import { and, eq, gt, sql } from 'drizzle-orm'
-import { DrizzleQueryError } from 'drizzle-orm/errors'
 import {
   blob,
   getTableConfig,
@@ -24,7 +23,6 @@ import {
   text,
   withReplicas,
 } from 'drizzle-orm/sqlite-core'
-import * as fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, expectTypeOf, test } from 'vitest'
 import { countRequests } from '../../support/fixtures.ts'
 import { openTestServer } from '../../support/test-server.ts'
@@ -87,13 +85,6 @@ describe('query builders', () => {
     expect(await db.select().from(users)).toEqual([ada])
     expect(await db.select().from(users).where(eq(users.name, 'x')).get()).toBeUndefined()
     expect(await db.$count(users)).toBe(1)
-  })
-
-  test('queries started together run concurrently', async () => {
-    const names = Array.from({ length: 10 }, (_, n) => `p${n}`)
-    const insertAll = () => Promise.all(names.map((name) => db.insert(users).values({ name })))
-    expect(await countRequestsOf(insertAll)).toBe(10)
-    expect(await db.$count(users)).toBe(10)
   })
 
   test('supports returning, upserts, updates and deletes, and counts the changed rows', async () => {
@@ -178,38 +169,12 @@ describe('raw SQL', () => {
     expect(await db.run('select 1 as a')).toMatchObject({ columns: ['a'], rows: [{ a: 1 }], rowsAffected: 0 })
   })
 
-  test('columns named __proto__, length and 0 are ordinary columns; of several columns with the same name, the last is kept', async () => {
-    const row: unknown = await db.get(sql`select 1 as "__proto__", 2 as "length", 3 as "0", 4 as a, 5 as a`)
-    expect(Object.entries(Object(row) as object)).toEqual([
-      ['0', 3],
-      ['__proto__', 1],
-      ['length', 2],
-      ['a', 5],
-    ])
-  })
-
   test('a Date becomes milliseconds, and a boolean becomes 1 or 0', async () => {
     expect(await db.values(sql`select ${new Date(5)}, ${true}, ${false}, ${null}`)).toEqual([[5, 1, 0, null]])
   })
 })
 
 describe('errors', () => {
-  test('are Drizzle’s, with the client’s error as cause', async () => {
-    await db.insert(users).values({ name: 'Ada' })
-    const error: unknown = await db
-      .insert(users)
-      .values({ name: 'Ada' })
-      .catch((reason: unknown) => reason)
-    expect(error).toBeInstanceOf(DrizzleQueryError)
-    const { cause } = error as DrizzleQueryError
-    expect(cause).toBeInstanceOf(SqlError)
-    expect(cause).toMatchObject({
-      extendedCode: 'SQLITE_CONSTRAINT_UNIQUE',
-      constraint: { kind: 'unique', table: 'users', columns: ['name'] },
-    })
-    expect((error as Error).stack).toContain('drizzle/queries.test.ts')
-  })
-
   test('name the violated constraint', async () => {
     await db.run(
       sql`create table strict_one (a integer not null unique check (a < 10), b integer references users (id))`,
@@ -253,35 +218,6 @@ describe('errors', () => {
 })
 
 describe('values', () => {
-  const expectRoundTrip = async (value: unknown, expected: unknown = value): Promise<void> => {
-    const [[actual]] = (await db.values(sql`select ${value}`)) as [[unknown]]
-    if (expected instanceof Uint8Array) expect(Buffer.compare(actual as Uint8Array, expected)).toBe(0)
-    else expect(Object.is(actual, expected)).toBe(true)
-  }
-  const normalize = (value: bigint): bigint | number =>
-    Number.isSafeInteger(Number(value)) ? Number(value) : value
-
-  test('raw values of every kind round-trip', async () => {
-    for (const value of [2n ** 63n - 1n, -(2n ** 63n), 2n ** 53n, 2n ** 53n + 1n, 2n ** 53n - 1n])
-      await expectRoundTrip(value, normalize(value))
-    const numbers = [-0, 0, 5e-324, Number.MAX_VALUE, Number.MAX_SAFE_INTEGER, 0.1]
-    const texts = ['', '\0', 'a\0b', '👩‍👩‍👧‍👦', 'שלום', 'x'.repeat(1 << 20)]
-    const blobs = [new Uint8Array(), new Uint8Array(1 << 20).fill(7)]
-    for (const value of [...numbers, ...texts, ...blobs]) await expectRoundTrip(value)
-    const any = fc.oneof(
-      fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
-      fc.double({ noNaN: true, noDefaultInfinity: true }),
-      fc.string({ unit: 'binary' }),
-      fc.uint8Array(),
-    )
-    await fc.assert(
-      fc.asyncProperty(any, (value) =>
-        expectRoundTrip(value, typeof value === 'bigint' ? normalize(value) : value),
-      ),
-      { numRuns: 100 },
-    )
-  })
-
   test('columns of every kind round-trip', async () => {
     const row = {
       id: 1,
@@ -327,24 +263,6 @@ describe('values', () => {
       expect.objectContaining({ id: 2, at: new Float32Array([0, 1, 0.5]) }),
       { id: 1, at: new Float32Array([1, 0, 0]), cos: 1, l2: expect.closeTo(Math.SQRT2, 5) as number },
     ])
-  })
-
-  test.each([
-    ['NaN', Number.NaN, RangeError],
-    ['Infinity', Number.POSITIVE_INFINITY, RangeError],
-    ['-Infinity', Number.NEGATIVE_INFINITY, RangeError],
-    ['2^63', 2n ** 63n, RangeError],
-    ['an object', { a: 1 }, TypeError],
-    ['a lone surrogate', '\ud800', RangeError],
-    ['an invalid Date', new Date(Number.NaN), RangeError],
-  ])('%s is rejected before anything is sent', async (_, value, type) => {
-    const requests = await countRequestsOf(async () => {
-      const query = db.all(sql`select ${1}, ${sql.param(value)}`)
-      const { cause } = (await query.catch((reason: unknown) => reason)) as { cause: Error }
-      expect(cause).toBeInstanceOf(type)
-      expect(cause.message).toMatch(/^parameter 2: /)
-    })
-    expect(requests).toBe(0)
   })
 })
 

@@ -61,37 +61,19 @@ describe('transactions', () => {
     await recordingDb.$client.close()
   })
 
-  test('rollback() rejects with Drizzle’s error', async () => {
+  test('rollback() rejects with Drizzle’s error, also that of a nested transaction', async () => {
     const rolledBack = db.transaction(async (tx) => {
       await tx.insert(items).values({ name: 'a' })
+      const inner = tx.transaction(async (nested) => {
+        await nested.insert(items).values({ name: 'b' })
+        nested.rollback()
+      })
+      await expect(inner).rejects.toBeInstanceOf(TransactionRollbackError)
+      expect(await tx.select({ name: items.name }).from(items)).toEqual([{ name: 'a' }])
       tx.rollback()
     })
     await expect(rolledBack).rejects.toBeInstanceOf(TransactionRollbackError)
     expect(await selectNames()).toEqual([])
-  })
-
-  test('a rejected value does not end the transaction', async () => {
-    await db.transaction(async (tx) => {
-      await tx.insert(items).values({ name: 'a' })
-      await expect(tx.run(sql`select ${Number.NaN}`)).rejects.toMatchObject({ cause: { name: 'RangeError' } })
-    })
-    expect(await selectNames()).toEqual(['a'])
-  })
-})
-
-describe('nested transactions', () => {
-  test('undo only their own changes', async () => {
-    await db.transaction(async (tx) => {
-      await tx.insert(items).values({ name: 'a' })
-      const inner = tx.transaction(async (nested) => {
-        await nested.insert(items).values({ name: 'b' })
-        await nested.transaction((deeper) => deeper.insert(items).values({ name: 'c' }))
-        nested.rollback()
-      })
-      await expect(inner).rejects.toBeInstanceOf(TransactionRollbackError)
-      await tx.insert(items).values({ name: 'd' })
-    })
-    expect(await selectNames()).toEqual(['a', 'd'])
   })
 })
 
@@ -324,11 +306,9 @@ test('a read-only batch does not wait for the write lock, unless `behavior` over
     await expect(db.batch([db.select().from(items)], options as object)).rejects.toThrow(message)
 })
 
-test.each<[string, () => Promise<unknown>]>([
-  ['a transaction', () => db.transaction((tx) => tx.run(sql`pragma foreign_keys = off`))],
-  ['a batch', () => db.batch([db.run(sql`pragma foreign_keys = off`), db.run(sql`drop table items`)])],
-])('PRAGMA foreign_keys, which SQLite ignores there, is rejected in %s', async (_, run) => {
+test('PRAGMA foreign_keys, which SQLite ignores there, is rejected in a batch', async () => {
   const message = expect.stringContaining('has no effect inside a transaction') as string
-  await expect(run()).rejects.toMatchObject({ cause: { name: 'TypeError', message } })
+  const batch = db.batch([db.run(sql`pragma foreign_keys = off`), db.run(sql`drop table items`)])
+  await expect(batch).rejects.toMatchObject({ cause: { name: 'TypeError', message } })
   expect(await selectNames()).toEqual([])
 })

@@ -11,6 +11,11 @@ const wrap = (on: Kysely<Tables>): Executor => ({
   names: async () =>
     (await on.selectFrom('item').select('name').orderBy('id').execute()).map(({ name }) => name),
   run: (statement) => sql.raw(statement).execute(on),
+  select: async (values) => {
+    const columns = values.map((value, index) => sql`${value} as ${sql.ref(`c${index}`)}`)
+    return Object.values((await sql`select ${sql.join(columns)}`.execute(on)).rows[0] as object)
+  },
+  row: async (statement) => (await sql.raw<object>(statement).execute(on)).rows[0] ?? {},
   insertBatch: (names) =>
     batch(
       on,

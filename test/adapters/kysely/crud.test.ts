@@ -7,7 +7,6 @@ import {
   nearest,
   vectorType,
 } from '@batonsql/kysely-dialect'
-import * as fc from 'fast-check'
 import { CamelCasePlugin, type Generated, Kysely, ParseJSONResultsPlugin, SqliteAdapter, sql } from 'kysely'
 import { jsonArrayFrom, jsonObjectFrom } from 'kysely/helpers/sqlite'
 import { beforeEach, describe, expect, test } from 'vitest'
@@ -16,14 +15,12 @@ import { openKysely } from './open-kysely.ts'
 interface Tables {
   person: { id: Generated<number>; name: string; age: number | null }
   pet: { id: Generated<number>; owner_id: number; name: string }
-  anything: { value: unknown }
 }
 
 const { database, db, countRequestsOf } = await openKysely<Tables>([
   'create table person (id integer primary key autoincrement, name text not null unique, age integer)',
   `create table pet (id integer primary key,
     owner_id integer not null references person (id) on delete cascade, name text not null)`,
-  'create table anything (value)',
 ])
 beforeEach(async () => {
   await db.deleteFrom('pet').execute()
@@ -65,14 +62,6 @@ describe('queries', () => {
     const queries = Array.from({ length: 10 }, () => blocking.selectFrom('person').selectAll().execute())
     expect(await Promise.all(queries)).toHaveLength(10)
     await blocking.destroy()
-  })
-
-  test('writes started together are all applied', async () => {
-    const insertTen = () =>
-      Promise.all(Array.from({ length: 10 }, (_, n) => insertPeople([{ name: `p${n}` }])))
-    expect(await countRequestsOf(insertTen)).toBe(10)
-    const count = db.fn.countAll<number>().as('count')
-    expect(await db.selectFrom('person').select(count).execute()).toEqual([{ count: 10 }])
   })
 
   test('supports joins, subqueries as JSON, and the plugins for them', async () => {
@@ -131,20 +120,6 @@ describe('queries', () => {
     expect(names).toEqual(['p0', 'p1', 'p2'])
     await expect(db.selectFrom('person').select('name').stream(0).next()).rejects.toThrow('`chunkSize`')
   })
-
-  test('columns named __proto__, length and 0 are ordinary columns; of several columns with the same name, the last is kept', async () => {
-    const { rows } = await sql<
-      Record<string, unknown>
-    >`select 1 as "__proto__", 2 as "length", 3 as "0", 4 as a, 5 as a, count(*)`.execute(db)
-    expect(Object.entries(rows[0]!)).toEqual([
-      ['0', 3],
-      ['__proto__', 1],
-      ['length', 2],
-      ['a', 5],
-      ['count(*)', 1],
-    ])
-    expect(Object.getPrototypeOf(rows[0])).toBe(Object.prototype)
-  })
 })
 
 describe('results', () => {
@@ -182,126 +157,14 @@ describe('results', () => {
   })
 })
 
-describe('errors', () => {
-  test('are the client’s errors, with code, constraint and the line that ran the query', async () => {
-    await insertPeople([{ name: 'Ada' }])
-    const error: unknown = await insertPeople([{ name: 'Ada' }]).catch((reason: unknown) => reason)
-    expect(error).toBeInstanceOf(SqlError)
-    expect(error).toMatchObject({
-      code: expect.stringMatching(/^SQLITE_CONSTRAINT/) as string,
-      extendedCode: 'SQLITE_CONSTRAINT_UNIQUE',
-      constraint: { kind: 'unique', table: 'person', columns: ['name'] },
-    })
-    expect((error as Error).stack).toContain('kysely/crud.test.ts')
-  })
-
-  test('are the same inside a transaction', async () => {
-    const error: unknown = await db
-      .transaction()
-      .execute(async (trx) => {
-        await trx.insertInto('person').values({ name: 'Ada' }).execute()
-        await trx.insertInto('person').values({ name: 'Ada' }).execute()
-      })
-      .catch((reason: unknown) => reason)
-    expect(error).toMatchObject({ extendedCode: 'SQLITE_CONSTRAINT_UNIQUE' })
-    expect((error as Error).stack).toContain('kysely/crud.test.ts')
-    expect(await db.selectFrom('person').selectAll().execute()).toEqual([])
-  })
-})
-
-describe('values', () => {
-  const roundTrip = async (value: unknown): Promise<unknown> => {
-    const { rows } = await sql<{ value: unknown }>`select ${value} as value`.execute(db)
-    return rows[0]!.value
-  }
-  const expectRoundTrip = async (value: unknown, expected: unknown = value): Promise<void> => {
-    const actual = await roundTrip(value)
-    if (expected instanceof Uint8Array) expect(Buffer.compare(actual as Uint8Array, expected)).toBe(0)
-    else expect(Object.is(actual, expected)).toBe(true)
-  }
-  const expectRoundTrips = <T>(values: fc.Arbitrary<T>, toExpected = (value: T): unknown => value) =>
-    fc.assert(
-      fc.asyncProperty(values, (value) => expectRoundTrip(value, toExpected(value))),
-      { numRuns: 50 },
-    )
-  const normalize = (value: bigint): bigint | number => {
-    const number = Number(value)
-    return Number.isSafeInteger(number) ? number : value
-  }
-
-  test('64-bit integers are returned exactly', async () => {
-    const [two53, two63] = [2n ** 53n, 2n ** 63n]
-    for (const value of [two63 - 1n, -two63, two53, two53 + 1n, two53 - 1n, -two53 - 1n])
-      await expectRoundTrip(value, normalize(value))
-    await expectRoundTrips(fc.bigInt({ min: -two63, max: two63 - 1n }), normalize)
-  })
-
-  test('returns numbers exactly, including -0, the smallest and the largest', async () => {
-    for (const value of [-0, 0, 5e-324, Number.MAX_VALUE, Number.MAX_SAFE_INTEGER, 0.1, -1.5])
-      await expectRoundTrip(value)
-    await expectRoundTrips(fc.double({ noNaN: true, noDefaultInfinity: true }))
-  })
-
-  test('whole numbers are stored as integers, all others as floats', async () => {
-    const values = [1, -(2 ** 53) + 1, 2n ** 60n, true, 1.5, -0, 2 ** 53, '1', new Uint8Array([1]), null]
-    const { rows } = await sql<{ types: string }>`
+test('whole numbers are stored as integers, all others as floats', async () => {
+  const values = [1, -(2 ** 53) + 1, 2n ** 60n, true, 1.5, -0, 2 ** 53, '1', new Uint8Array([1]), null]
+  const { rows } = await sql<{ types: string }>`
       select ${sql.join(
         values.map((value) => sql`typeof(${value})`),
         sql` || ' ' || `,
       )} as types`.execute(db)
-    expect(rows[0]!.types).toBe('integer integer integer integer real real real text blob null')
-  })
-
-  test('returns any text unchanged', async () => {
-    for (const value of ['', '\0', 'a\0b', '👩‍👩‍👧‍👦', 'שלום עולם', 'x'.repeat(1 << 20), '\u2028', '\ufeff'])
-      await expectRoundTrip(value)
-    await expectRoundTrips(fc.string({ unit: 'binary' }))
-  })
-
-  test('returns blobs as Uint8Array', async () => {
-    for (const value of [new Uint8Array(), new Uint8Array(1 << 20).fill(7), Buffer.from('baton')])
-      await expectRoundTrip(value)
-    await expectRoundTrips(fc.uint8Array())
-    expect((await roundTrip(Buffer.from('x')))?.constructor).toBe(Uint8Array)
-  })
-
-  test('accepts null and booleans', async () => {
-    await expectRoundTrip(null)
-    await expectRoundTrip(true, 1)
-    await expectRoundTrip(false, 0)
-  })
-
-  test.each([
-    ['NaN', Number.NaN, RangeError],
-    ['Infinity', Number.POSITIVE_INFINITY, RangeError],
-    ['-Infinity', Number.NEGATIVE_INFINITY, RangeError],
-    ['2^63', 2n ** 63n, RangeError],
-    ['-2^63 - 1', -(2n ** 63n) - 1n, RangeError],
-    ['an object', { a: 1 }, TypeError],
-    ['undefined', undefined, TypeError],
-    ['a lone surrogate', '\ud800', RangeError],
-    ['a Date', new Date(0), TypeError],
-    ['a symbol', Symbol('x'), TypeError],
-  ])('%s is rejected before anything is sent', async (_, value, type) => {
-    const requests = await countRequestsOf(async () => {
-      const attempt = db
-        .insertInto('anything')
-        .values([{ value: 1 }, { value: sql`${value}` }])
-        .execute()
-      await expect(attempt).rejects.toThrow(type)
-      await expect(attempt).rejects.toThrow(/^parameter 2: /)
-    })
-    expect(requests).toBe(0)
-  })
-
-  test('a rejected value does not end the transaction', async () => {
-    await db.transaction().execute(async (trx) => {
-      await trx.insertInto('person').values({ name: 'Ada' }).execute()
-      const rejected = trx.insertInto('person').values({ name: 'Bob', age: Number.NaN }).execute()
-      await expect(rejected).rejects.toThrow(RangeError)
-    })
-    expect(await db.selectFrom('person').select('name').execute()).toEqual([{ name: 'Ada' }])
-  })
+  expect(rows[0]!.types).toBe('integer integer integer integer real real real text blob null')
 })
 
 test('vectors are stored as blobs, compared by the server, and found through an index', async () => {
@@ -476,7 +339,7 @@ test.each<[string, (invalid: unknown) => Promise<unknown>, string]>([
     'statement 1, parameter 1 (column name): ',
   ],
 ])('the error of a value that cannot be stored names the column: %s', async (_, run, start) => {
-  for (const value of [new Date(), { a: 1 }, 2n ** 64n, Number.NaN])
+  for (const value of [new Date(), { a: 1 }, 2n ** 64n, Number.NaN, Symbol('x')])
     expect(await run(value).catch((error: Error) => error.message)).toMatch(
       new RegExp(`^${escape(start)}.* cannot be stored|^${escape(start)}.* does not fit`),
     )

@@ -92,15 +92,20 @@ describe('a query that waits for the rows of a loop', () => {
     ],
   ] as const
   type Run = (trx: Kysely<Database>) => Promise<void>
+  /** Starts a query that waits until its time limit has passed. */
+  const updateTooLate = (trx: Kysely<Database>): Promise<unknown> => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const waiting = trx.updateTable('measurement').set({ name: 'lost' }).execute()
+    waiting.catch(() => {})
+    vi.advanceTimersByTime(client.requestTimeoutMs)
+    vi.useRealTimers()
+    return waiting
+  }
 
   test.each(READERS)('is rejected if the loop of %s awaits it, and was not run', async (_, runIn) => {
     const update = async (trx: Kysely<Database>): Promise<void> => {
       for await (const { id } of trx.selectFrom('measurement').select('id').orderBy('id').stream(2)) {
-        vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-        const waiting = trx.updateTable('measurement').set({ name: 'lost' }).execute()
-        waiting.catch(() => {})
-        vi.advanceTimersByTime(client.requestTimeoutMs)
-        vi.useRealTimers()
+        const waiting = updateTooLate(trx)
         if (id > 1) await waiting
         else await expect(waiting).rejects.toThrow(TypeError)
       }
@@ -112,11 +117,7 @@ describe('a query that waits for the rows of a loop', () => {
   test('is not run after the loop either, if it was rejected', async () => {
     await db.transaction().execute(async (trx) => {
       for await (const _ of trx.selectFrom('measurement').select('id').where('id', '<', 3).stream(1)) {
-        vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-        const waiting = trx.updateTable('measurement').set({ name: 'lost' }).execute()
-        waiting.catch(() => {})
-        vi.advanceTimersByTime(client.requestTimeoutMs)
-        vi.useRealTimers()
+        const waiting = updateTooLate(trx)
         await expect(waiting).rejects.toThrow(TypeError)
       }
       await trx.selectFrom('measurement').select('id').execute()

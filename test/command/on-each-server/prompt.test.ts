@@ -153,7 +153,6 @@ test('reports that an idle transaction was rolled back only if the server has be
   await waitForText('baton> ')
   await run('create table kept (a);', 'baton> ')
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  onTestFinished(() => void vi.useRealTimers())
   await run('begin;', 'baton*> ')
   // the server executes nothing of a request that it cannot parse
   expect(await run('selec 1;', 'baton*> ')).toContain('syntax error')

@@ -1,11 +1,10 @@
 import { mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createClient } from '@batonsql/core'
 import { afterAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { batonCommand, collectOutput, runBaton, startBaton } from '../../support/baton-command.ts'
 import { FaultProxy, NO_FAULT } from '../../support/fault-proxy.ts'
+import { serveHttp } from '../../support/serve-http.ts'
 import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 import { openTestClient } from '../../support/test-server.ts'
 import { waitFor } from '../../support/wait-for.ts'
@@ -225,17 +224,13 @@ test('Ctrl-C before the command starts ends the rehearsal, and the command is no
   const temporary = await mkdtemp(join(folder, 'interrupted-'))
   let child: ReturnType<typeof startBaton> | undefined
   // the database does not respond
-  const silent = createServer(() => void child?.kill('SIGINT'))
-  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
-  const { port } = silent.address() as AddressInfo
+  const { url } = await serveHttp(() => void child?.kill('SIGINT'))
   const started = join(temporary, 'started')
   const program = `require('node:fs').writeFileSync(${JSON.stringify(started)}, '')`
-  const args = ['rehearse', `http://127.0.0.1:${port}`, '--timeout', '0']
+  const args = ['rehearse', url, '--timeout', '0']
   child = startBaton([...args, '--', process.execPath, '-e', program], { TMPDIR: temporary })
   expect(await collectOutput(child)).toEqual({ code: 130, output: '', errors: '' })
   expect(await readdir(temporary)).toEqual([])
-  silent.closeAllConnections()
-  silent.close()
 })
 
 test.each([

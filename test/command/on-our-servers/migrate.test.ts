@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { Harness, sql } from '../../platform/platform-harness.ts'
-import { batonCommand, runBaton } from '../../support/baton-command.ts'
+import { batonCommand, expectFailure, runBaton } from '../../support/baton-command.ts'
 import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 
 const harness = await Harness.start()
@@ -137,10 +137,10 @@ test('children of a schema database are rehearsed, and changed with it', async (
   expect((await sql(host, token, 'select * from letter')).error).toBe(null)
 
   const resumed = await migrate(['shared', '--rehearse', '--report', report, '--resume'], command)
-  expect([resumed.code, resumed.errors]).toEqual([
-    0,
-    expect.stringContaining('0 succeeded, 0 failed, 3 had succeeded before'),
-  ])
+  expect(resumed).toMatchObject({
+    code: 0,
+    errors: expect.stringContaining('0 succeeded, 0 failed, 3 had succeeded before'),
+  })
 })
 
 test('a database that is deleted meanwhile does not stop the others', async () => {
@@ -170,11 +170,7 @@ test('several commands run at a time', async () => {
 })
 
 test('what cannot be run is rejected', async () => {
-  const missing = await migrate(['misspelt'], ['true'])
-  expect([missing.code, missing.errors]).toEqual([
-    1,
-    expect.stringContaining('the group misspelt has no databases'),
-  ])
+  await expectFailure(migrate(['misspelt'], ['true']), 1, 'the group misspelt has no databases')
   for (const [args, command, message] of [
     [['team'], [], 'pass the command after --'],
     [['team'], [''], 'pass the command after --'],
@@ -184,9 +180,5 @@ test('what cannot be run is rejected', async () => {
     const { code, errors } = await migrate(args, command)
     expect([code, errors]).toEqual([2, expect.stringContaining(message)])
   }
-  const unknown = await migrate(['parallel'], ['no-such-program'])
-  expect([unknown.code, unknown.errors]).toEqual([
-    1,
-    expect.stringContaining('no-such-program was not found'),
-  ])
+  await expectFailure(migrate(['parallel'], ['no-such-program']), 1, 'no-such-program was not found')
 })

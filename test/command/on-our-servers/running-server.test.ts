@@ -5,7 +5,7 @@ import { join, relative } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { query } from '../../server/wire.ts'
-import { collectOutput, readUntil, runBaton, startBaton } from '../../support/baton-command.ts'
+import { collectOutput, expectFailure, readUntil, runBaton, startBaton } from '../../support/baton-command.ts'
 import { createTemporaryDirectory } from '../../support/temporary-directory.ts'
 
 const backend = inject('target')
@@ -84,8 +84,7 @@ test('databases are listed, created, exported and deleted through the port', asy
   expect(readNotes(exported)).toEqual([{ text: 'from the file' }])
   expect((await stat(exported)).mode & 0o777).toBe(0o600)
   expect((await baton('export', `${url}/notes/`, exported)).errors).toContain('already exists')
-  const missing = await baton('export', `${url}/nowhere/`, join(folder, 'nowhere.db'))
-  expect([missing.code, missing.errors]).toEqual([1, expect.stringContaining('does not exist')])
+  await expectFailure(baton('export', `${url}/nowhere/`, join(folder, 'nowhere.db')), 1, 'does not exist')
   expect(await readdir(folder)).toEqual(['exported.db', 'my notes.db'])
 
   await stop()
@@ -249,8 +248,7 @@ test('commands do not trust a runtime directory that others can write to, and th
   child.kill('SIGTERM')
   await once(child, 'close')
   expect(errors).toContain('must be a directory that only its owner can access')
-  const listed = await runBaton(['databases', 'list', '--port', '1'], { env })
-  expect([listed.code, listed.errors]).toEqual([1, expect.stringContaining('only its owner can access')])
+  await expectFailure(runBaton(['databases', 'list', '--port', '1'], { env }), 1, 'only its owner can access')
 })
 
 test.each([

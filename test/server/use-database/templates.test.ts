@@ -231,7 +231,6 @@ describe('a template with a key', () => {
     const lock = join(templateDirectory, `${name}.lock`)
     // some file systems do not update the times of a lock file that is in use
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 15 * 86_400_000 })
-    onTestFinished(() => void vi.useRealTimers())
     create.mockImplementationOnce(async () => expect(existsSync(lock)).toBe(true))
     await listTables({ template: { key: '1', create } })
     expect(create).toHaveBeenCalledTimes(2)

@@ -1,7 +1,5 @@
-import { afterEach, expect, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { createPlatformApp } from './app.ts'
-
-afterEach(() => vi.restoreAllMocks())
 
 test('an internal error is logged, and its message is not sent', async () => {
   const error = new Error('cannot read /var/lib/baton/keys')

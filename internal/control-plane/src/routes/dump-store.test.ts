@@ -1,6 +1,6 @@
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { DumpShare } from './dump-budget.ts'
 import { DumpStore } from './dump-store.ts'
@@ -35,7 +35,6 @@ test('a dump that cannot be written leaves no file', async () => {
 
 test('a file that cannot be removed when its dump expires does not end the process', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  onTestFinished(() => void vi.useRealTimers())
   const { dumps, directory } = await open()
   await dumps.store('a', DUMP)
   const [name = ''] = await readdir(directory)
@@ -48,7 +47,6 @@ test('a file that cannot be removed when its dump expires does not end the proce
 
 test('an unused dump expires after exactly an hour', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  onTestFinished(() => void vi.useRealTimers())
   const { dumps, directory } = await open()
   const url = BASE_URL + (await dumps.store('a', DUMP))
   vi.advanceTimersByTime(3_599_999)

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { beforeEach, expect, test, vi } from 'vitest'
 import { WriteLock, type Writer } from './write-lock.ts'
 
 class TestWriter implements Writer {
@@ -11,7 +11,6 @@ class TestWriter implements Writer {
 }
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
-afterEach(() => void vi.useRealTimers())
 
 function setUp() {
   const lock = new WriteLock()

@@ -14,7 +14,6 @@ async function start(): Promise<Issuer> {
   const issuer = await Issuer.start()
   onTestFinished(() => issuer[Symbol.asyncDispose]())
   vi.spyOn(console, 'error').mockImplementation(() => {})
-  onTestFinished(() => void vi.restoreAllMocks())
   return issuer
 }
 

@@ -1,25 +1,16 @@
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'
-import { Readable } from 'node:stream'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { serviceRequest } from '../../../../test/server/service-request.ts'
 import type { DatabaseId } from '../backend/backend.ts'
 import { PipelineFailure } from '../hrana/pipeline-failure.ts'
 import type { Permissions } from '../hrana/pipeline-types.ts'
-import type { ServiceRequest } from '../http/service-request.ts'
 import { newKeyPair, signToken } from './jwt.ts'
 import { TokenCheck } from './token-check.ts'
 
 const ID = 'app' as DatabaseId
 
-const requestWith = (token: string): ServiceRequest => ({
-  method: 'POST',
-  path: '/v3/pipeline',
-  query: '',
-  headers: { authorization: `Bearer ${token}` },
-  body: Readable.from([]),
-  controller: new AbortController(),
-  remoteAddress: undefined,
-})
+const requestWith = (token: string) => serviceRequest('', { headers: { authorization: `Bearer ${token}` } })
 
 /** Returns the permissions of a token with the given claims, or the status and body of the rejection. */
 function check(claims: Readonly<Record<string, unknown>>): Permissions | string {

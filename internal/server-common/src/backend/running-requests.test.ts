@@ -1,13 +1,12 @@
 import { PassThrough } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { beforeEach, expect, test, vi } from 'vitest'
 import type { DatabaseId } from './backend.ts'
 import { type RunningRequest, RunningRequests } from './running-requests.ts'
 
 const ID = 'one' as DatabaseId
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
-afterEach(() => void vi.useRealTimers())
 
 function beginRead(running: RunningRequests): RunningRequest {
   return running.begin(ID, new AbortController())

@@ -10,7 +10,6 @@ import { DirectoryLock } from './directory-lock.ts'
 test('names the process that uses a directory, and its host if that is another machine', async () => {
   // a server whose owner file was changed would exit at its next check
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
-  onTestFinished(() => void vi.useRealTimers())
   const directory = createTemporaryDirectory()
   const inUseBy = (owner: string): string => `the directory ${directory} is in use by ${owner}`
   const acquireAgain = async (): Promise<string> =>
@@ -32,7 +31,6 @@ test('names the process that uses a directory, and its host if that is another m
 
 test('a lock file that cannot be examined for a moment does not count as removed', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
-  onTestFinished(() => void vi.useRealTimers())
   const directory = createTemporaryDirectory()
   await using lock = await DirectoryLock.acquire(directory)
   const examine = vi.fn(async () => {

@@ -19,7 +19,6 @@ test('connections that cannot be accepted do not end the process, and are report
   onTestFinished(() => void http.close())
   await listen(http, 0, '127.0.0.1')
   const warning = vi.spyOn(process, 'emitWarning').mockReturnValue()
-  onTestFinished(() => warning.mockRestore())
   for (let count = 0; count < 3; count += 1) http.emit('error', new Error('accept EMFILE'))
   expect(warning.mock.calls).toEqual([['connections are not accepted: accept EMFILE']])
   await expect(listen(createServer(), (http.address() as AddressInfo).port, '127.0.0.1')).rejects.toThrow(

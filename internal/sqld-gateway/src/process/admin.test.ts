@@ -1,19 +1,14 @@
-import { once } from 'node:events'
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import type { RequestListener } from 'node:http'
+import { expect, test, vi } from 'vitest'
+import { serveHttp } from '../../../../test/support/serve-http.ts'
 import { SqldAdmin } from './admin.ts'
 
 const CONFIG = { allow_attach: false, block_reads: false, block_writes: false }
 
 /** Starts a server with these responses. @returns a client of its admin API */
 async function startServer(listener: RequestListener, childTimeoutMs?: number): Promise<SqldAdmin> {
-  const server = createServer(listener)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => void server.close())
-  const { port } = server.address() as AddressInfo
-  return new SqldAdmin({ host: '127.0.0.1', port }, 'key', childTimeoutMs)
+  const { hostname: host, port } = new URL((await serveHttp(listener)).url)
+  return new SqldAdmin({ host, port: Number(port) }, 'key', childTimeoutMs)
 }
 
 test('a database with a shared schema is created again if the server does not respond', async () => {
@@ -41,7 +36,6 @@ test('a change is retried while the server rejects it temporarily, for at most t
   const rejections = ['pending migration', 'database is locked', 'Directory not empty', 'invalid']
   let now = 0
   vi.spyOn(performance, 'now').mockImplementation(() => now)
-  onTestFinished(() => void vi.restoreAllMocks())
   const admin = await startServer((_, response) => {
     if (rejections.length === 0) now += 10_001
     response.writeHead(500).end(rejections.shift() ?? 'database is locked')

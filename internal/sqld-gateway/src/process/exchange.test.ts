@@ -1,26 +1,20 @@
 import { once } from 'node:events'
-import http from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type http from 'node:http'
 import { Readable } from 'node:stream'
 import { Pool } from 'undici'
 import { expect, onTestFinished, test } from 'vitest'
+import { serveHttp } from '../../../../test/support/serve-http.ts'
 import { discard, exchange, readBody, TruncatedResponseError } from './exchange.ts'
 
 /** Starts a server and returns a pool for it. @param respond receives the number of the request, from 1 */
 async function serve(respond: (response: http.ServerResponse, count: number) => void): Promise<Pool> {
   let count = 0
-  const server = http.createServer((_, response) => {
+  const { url } = await serveHttp((_, response) => {
     count += 1
     respond(response, count)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const pool = new Pool(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, { connections: 1 })
-  onTestFinished(async () => {
-    await pool.destroy()
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
-  })
+  const pool = new Pool(url, { connections: 1 })
+  onTestFinished(() => pool.destroy())
   return pool
 }
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { hasSqld } from '../../../../test/support/has-sqld.ts'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { type SqldProcess, startSqld, startSqldChild } from './process.ts'
@@ -73,7 +73,6 @@ describe.runIf(hasSqld)('a server that was killed during a migration', () => {
     ],
   ])('%s', async (_, children, job, tasks, message, status) => {
     const output = vi.spyOn(console, 'error').mockImplementation(() => {})
-    onTestFinished(() => output.mockRestore())
     await using server = await startSqld({
       dataDirectory: await createDirectory(children, job, tasks),
       namespaces: true,
@@ -94,7 +93,6 @@ describe.runIf(hasSqld)('a server that was killed during a migration', () => {
   test('marks a migration that makes the server crash again as failed', async () => {
     const dataDirectory = await createDirectory(CHILDREN, 0, [0, 0, 0])
     const consoleError = vi.spyOn(console, 'error').mockImplementation(() => {})
-    onTestFinished(() => void vi.restoreAllMocks())
     expect(await settleMigrations(join(dataDirectory, 'sqld'), true)).toBe(false)
     expect(consoleError.mock.calls).toEqual([
       ['migration 2 of the shared schema schema was interrupted and has failed; see /v1/jobs for the reason'],

@@ -9,6 +9,7 @@ import { newKeyPair } from '@batonsql/server-common/auth'
 import { newDatabaseId, type RemoteSqldOptions } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { hasSqld } from '../../../../test/support/has-sqld.ts'
+import { serveHttp } from '../../../../test/support/serve-http.ts'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import type { SqldAdmin } from './admin.ts'
 import { findSqld } from './binary.ts'
@@ -123,11 +124,7 @@ test.skipIf(!hasIPv6)('a remote server may have an IPv6 address', async () => {
 })
 
 test('another server at the address of a remote server is not mistaken for it', async () => {
-  const server = createServer((_, response) => void response.end('<html>sqld admin API</html>'))
-  server.listen(0, '127.0.0.1')
-  onTestFinished(() => void server.close())
-  await once(server, 'listening')
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { url } = await serveHttp((_, response) => void response.end('<html>sqld admin API</html>'))
   await expect(startUpstream({ url, adminUrl: url, adminKey: 'key' })).rejects.toThrow(
     `no libsql-server responds at ${url}`,
   )

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { beforeEach, expect, test, vi } from 'vitest'
 import { NO_EFFECT, type WriteEffect } from '../request/write-effect.ts'
 import { WalCheckpointer } from './wal-checkpointer.ts'
 import { StreamWriteState, WriteGate } from './write-gate.ts'
@@ -73,7 +73,6 @@ class ModelLock {
 }
 
 beforeEach(() => void vi.useFakeTimers())
-afterEach(() => void vi.useRealTimers())
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
 async function run(programs: readonly (readonly Step[])[], checkpointMs: number) {

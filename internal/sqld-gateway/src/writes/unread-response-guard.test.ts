@@ -1,12 +1,11 @@
 import { Readable } from 'node:stream'
-import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { beforeEach, expect, test, vi } from 'vitest'
 import { UnreadResponseGuard } from './unread-response-guard.ts'
 
 const SECOND = 1_000
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
-  onTestFinished(() => void vi.useRealTimers())
 })
 
 /** Returns a guarded body that contains 60,000 unread bytes. */

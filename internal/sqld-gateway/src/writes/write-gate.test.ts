@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { beforeEach, expect, test, vi } from 'vitest'
 import { NO_EFFECT, type WriteEffect } from '../request/write-effect.ts'
 import { StreamWriteState, WriteGate } from './write-gate.ts'
 
@@ -9,7 +9,6 @@ const LIMIT_MS = 1_000
 const { signal } = new AbortController()
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
-afterEach(() => void vi.useRealTimers())
 
 /** Sends a request and reads its response. */
 async function run(

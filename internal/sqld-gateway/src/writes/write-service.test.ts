@@ -1,11 +1,12 @@
 import { readFile, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { newKeyPair } from '@batonsql/server-common/auth'
 import { DEFAULT_SETTINGS, newDatabaseId, ReplicaConditions } from '@batonsql/server-common/backend'
 import { toResponse } from '@batonsql/server-common/http'
 import { expect, onTestFinished, test } from 'vitest'
+import { serviceRequest } from '../../../../test/server/service-request.ts'
+import { close, execute } from '../../../../test/server/wire.ts'
 import { freezeProcess } from '../../../../test/support/freeze-process.ts'
 import { hasSqld } from '../../../../test/support/has-sqld.ts'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
@@ -36,20 +37,9 @@ async function startBackend(remote: SqldProcess | null = null, sqldPath?: string
   onTestFinished(() => backend[Symbol.asyncDispose]())
   await backend.start()
   await backend.create(id, { type: 'empty' }, DEFAULT_SETTINGS)
-  const run = async (
-    sql: string,
-    controller = new AbortController(),
-  ): Promise<{ status: number; body: string }> => {
-    const requests = [{ type: 'execute', stmt: { sql } }, { type: 'close' }]
-    const response = await backend.handle(id, {
-      method: 'POST',
-      path: '/v3/pipeline',
-      query: '',
-      headers: {},
-      body: Readable.from([Buffer.from(JSON.stringify({ requests }))]),
-      remoteAddress: undefined,
-      controller,
-    })
+  const run = async (sql: string, controller = new AbortController()) => {
+    const request = serviceRequest({ requests: [execute(sql), close] }, { controller })
+    const response = await backend.handle(id, request)
     return { status: response.status, body: await toResponse(response).text() }
   }
   const readPid = async (): Promise<number> =>

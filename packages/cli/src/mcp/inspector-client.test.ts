@@ -1,7 +1,6 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { startLocalServer } from '@batonsql/local-server'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import { serveHttp } from '../../../../test/support/serve-http.ts'
 import { InspectorClient } from './inspector-client.ts'
 
 test.each(['localhost', '127.0.0.1', 'app.localhost', 'a.b.localhost'])(
@@ -28,17 +27,14 @@ test('begins anew if it has missed events, because they may have contained respo
     statements: [{ effects: ['begin-write'] }],
   }
   let send = (..._events: readonly object[]): unknown => null
-  const server = createServer((_request, response) => {
+  const { url } = await serveHttp((_request, response) => {
     send = (...events) => response.write(`data: ${JSON.stringify(events)}\n\n`)
     send({ type: 'hello' }, { ...request, n: 1 })
-  }).listen(0, '127.0.0.1')
-  onTestFinished(() => server.close().closeAllConnections())
-  await expect.poll(() => server.listening).toBe(true)
-  const client = InspectorClient.forUrl(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  })
+  const client = InspectorClient.forUrl(url)
   const numbers = () => [...(client?.read().model.requests.keys() ?? [])]
   await expect.poll(numbers).toEqual([1])
   vi.spyOn(Date, 'now').mockReturnValue(9e12)
-  onTestFinished(() => void vi.restoreAllMocks())
   send({ type: 'missed', count: 1 }, { ...request, n: 3 })
   await expect.poll(numbers).toEqual([3])
   expect(client?.read().since).toBe(9e12)

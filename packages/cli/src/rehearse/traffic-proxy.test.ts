@@ -1,25 +1,24 @@
 import { once } from 'node:events'
 import http from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { failAccepting } from '../../../../test/support/fail-accepting.ts'
+import { TestHttpServer } from '../../../../test/support/test-http-server.ts'
 import { TrafficProxy } from './traffic-proxy.ts'
 
-let upstream: http.Server
+let upstream: TestHttpServer
 let proxy: TrafficProxy
 let answer: (request: http.IncomingMessage, response: http.ServerResponse) => void
 
 beforeEach(async () => {
-  upstream = http.createServer((request, response) => {
+  upstream = await new TestHttpServer().listen()
+  upstream.http.on('request', (request, response) => {
     request.resume().on('end', () => answer(request, response))
   })
-  await once(upstream.listen(0, '127.0.0.1'), 'listening')
-  proxy = await TrafficProxy.start(`http://127.0.0.1:${(upstream.address() as AddressInfo).port}`)
+  proxy = await TrafficProxy.start(upstream.url)
 })
 afterEach(async () => {
   await proxy.close()
-  upstream.closeAllConnections()
-  upstream.close()
+  await upstream.close()
 })
 
 const send = (body: string) => fetch(`${proxy.url}/v2/pipeline`, { method: 'POST', body })
@@ -67,5 +66,5 @@ test('leaves the name of another host to the server', async () => {
     const [response] = (await once(request, 'response')) as [http.IncomingMessage]
     await once(response.resume(), 'end')
   }
-  expect(hosts).toEqual(['attacker.example', `127.0.0.1:${(upstream.address() as AddressInfo).port}`])
+  expect(hosts).toEqual(['attacker.example', new URL(upstream.url).host])
 })

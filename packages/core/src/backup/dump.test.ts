@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { cleanUp, respond, scripted, status } from '../../test-support/scripted-server.ts'
 import { HttpError, ProtocolError, TransportError } from '../base/errors.ts'
 import { createClient } from '../client/client.ts'
@@ -119,7 +119,6 @@ describe.each(READERS)('%s', (_, read) => {
 
   test('waits for a slow server', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
-    onTestFinished(() => void vi.useRealTimers())
     const { readable, writable } = new TransformStream<string, string>()
     const body = readable.pipeThrough(new TextEncoderStream())
     const fetch = async () => ({ status: 200, text: async () => '', body })

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { encodeBase64 } from '#base64'
 import { ProtocolError } from '../base/errors.ts'
 import type { WireResult, WireValue } from '../base/wire.ts'
@@ -115,7 +115,6 @@ test('rows in the format of libsql-server are read without JSON.parse', () => {
   const text = encodeResponse([{ ...longResult('a'), cols, rows: Array.from({ length: 100 }, () => row) }])
   const [decoded] = decodeResults(text)
   const parse = vi.spyOn(RowText.prototype, 'parse')
-  onTestFinished(() => parse.mockRestore())
   const expected = Object.fromEntries(Object.entries(cells).map(([name, [, value]]) => [name, value]))
   expect(decodeResult(decoded as WireResult, 'auto').rows).toEqual(
     Array.from({ length: 100 }, () => expected),

@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import {
   answer,
   cleanUp,
@@ -134,7 +134,6 @@ test('a retry that the deadline leaves no time for takes nothing from the budget
 
 test('a delay can be a date', () => {
   vi.useFakeTimers({ now: Date.parse('2015-10-21T07:28:00Z'), toFake: ['Date'] })
-  onTestFinished(() => void vi.useRealTimers())
   const read = (retryAfter: string): number | null => new HttpError(503, '', '', retryAfter).retryAfterMs
   expect(read('Wed, 21 Oct 2015 07:28:30 GMT')).toBe(30_000)
   expect(['Wed, 21 Oct 2015 07:27:59 GMT', '-5', 'soon', ''].map(read)).toEqual([null, null, null, null])

@@ -1,12 +1,11 @@
 import fc from 'fast-check'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { beforeEach, expect, test, vi } from 'vitest'
 import { createClient } from '../client/client.ts'
 import { readRows } from '../client/read-rows.ts'
 import type { ClientConfig } from '../config.ts'
 import { describe } from '../endpoints/describe.ts'
 
 beforeEach(() => void vi.useFakeTimers())
-afterEach(() => void vi.useRealTimers())
 
 /** A replica, and its primary. Requests for a newer index wait until it has been received. */
 class Replica {

@@ -1,6 +1,6 @@
-import { createServer, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { ServerResponse } from 'node:http'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { TestHttpServer } from '../../../../test/support/test-http-server.ts'
 import { KEEP_ALIVE_MS } from '../base/limits.ts'
 import { createTransport } from './node.ts'
 import type { Exchange, Transport } from './transport.ts'
@@ -8,7 +8,7 @@ import type { Exchange, Transport } from './transport.ts'
 // While a process is frozen, the wall clock advances and timers do not. In these tests, the clock stops until it is set forward,
 // and timers run as usual.
 
-let server: Server
+let server: TestHttpServer
 let transport: Transport
 let connections: number
 /** Responses to requests to `/later`, which are delayed. */
@@ -21,24 +21,22 @@ beforeEach(async () => {
   aheadMs = 0
   const start = Date.now()
   vi.spyOn(Date, 'now').mockImplementation(() => start + aheadMs)
-  server = createServer((request, response) => {
+  server = await new TestHttpServer().listen()
+  server.http.on('request', (request, response) => {
     if (request.url === '/later') delayed.push(response)
     else response.end('answer')
   })
-  server.on('connection', () => (connections += 1))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  server.http.on('connection', () => (connections += 1))
   transport = createTransport()
 })
 afterEach(async () => {
   vi.restoreAllMocks()
   await transport.close()
-  server.closeAllConnections()
-  server.close()
+  await server.close()
 })
 
 const send = (path: string): Exchange => {
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  return transport.request({ method: 'GET', origin, path, headers: {}, body: null })
+  return transport.request({ method: 'GET', origin: server.url, path, headers: {}, body: null })
 }
 const get = async (): Promise<number> => {
   expect((await send('/').response).text).toBe('answer')

@@ -1,9 +1,7 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { serveHttp } from '../../../../test/support/serve-http.ts'
 import { createClient } from '../client/client.ts'
 import { readRows } from '../client/read-rows.ts'
 import { createTransport } from './node.ts'
@@ -198,18 +196,12 @@ describe('node', () => {
 
   test('a request that is aborted while the connection pool is set up is not sent', async () => {
     let requests = 0
-    const server = createServer(() => {
+    const { url } = await serveHttp(() => {
       requests += 1
-    }).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const transport = createTransport()
-    onTestFinished(async () => {
-      await transport.close()
-      server.close()
     })
-    const exchange = transport.request(
-      requestTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`),
-    )
+    const transport = createTransport()
+    onTestFinished(() => transport.close())
+    const exchange = transport.request(requestTo(url))
     exchange.abort()
     await expect(exchange.response).rejects.toMatchObject({ code: 'NETWORK', outcome: 'not_applied' })
     await pause(50)

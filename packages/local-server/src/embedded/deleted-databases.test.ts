@@ -6,51 +6,33 @@ import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import type { ServiceResponse } from '@batonsql/server-common/http'
-import { expect, onTestFinished, test } from 'vitest'
-import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
-import { EmbeddedBackend } from './backend.ts'
+import { expect, test } from 'vitest'
+import { serviceRequest } from '../../../../test/server/service-request.ts'
+import { execute } from '../../../../test/server/wire.ts'
+import { openBackend } from '../../test-support/open-backend.ts'
+import type { EmbeddedBackend } from './backend.ts'
 
 /** The maximum number of open streams. */
 const MAX_STREAMS = 128
-const SELECT_ROWS = {
-  sql: 'with recursive c(i) as (select 1 union all select i + 1 from c limit 200) select i from c',
-}
+const SELECT_ROWS =
+  'with recursive c(i) as (select 1 union all select i + 1 from c limit 200) select i from c'
 
-async function openBackend(directory = createTemporaryDirectory()): Promise<EmbeddedBackend> {
-  const backend = new EmbeddedBackend({ directory, isOpen: true, isDurable: false })
-  await backend.start()
-  onTestFinished(() => backend[Symbol.asyncDispose]())
-  return backend
-}
-
-function send(
-  backend: EmbeddedBackend,
-  id: DatabaseId,
-  path: string,
-  body: object,
-): Promise<ServiceResponse> {
-  return backend.handle(id, {
-    method: 'POST',
-    path,
-    query: '',
-    headers: {},
-    body: Readable.from([Buffer.from(JSON.stringify(body))]),
-    controller: new AbortController(),
-    remoteAddress: undefined,
-  })
-}
+const send = (backend: EmbeddedBackend, id: DatabaseId, path: string, body: object) =>
+  backend.handle(id, serviceRequest(body, { path }))
+const run = (backend: EmbeddedBackend, id: DatabaseId, sql: string) =>
+  send(backend, id, '/v3/pipeline', { requests: [execute(sql)] })
 
 test('streams, cursors and dumps of deleted databases free their slots', async () => {
-  const backend = await openBackend()
+  const { backend } = await openBackend()
   const otherDatabase = 'other' as DatabaseId
   await backend.create(otherDatabase, { type: 'empty' }, DEFAULT_SETTINGS)
   for (let round = 0; round < 40; round += 1) {
     const id = `d${round}` as DatabaseId
     await backend.create(id, { type: 'empty' }, DEFAULT_SETTINGS)
     const requests = (): Promise<unknown>[] => [
-      send(backend, id, '/v3/cursor', { baton: null, batch: { steps: [{ stmt: SELECT_ROWS }] } }),
+      send(backend, id, '/v3/cursor', { baton: null, batch: { steps: [{ stmt: { sql: SELECT_ROWS } }] } }),
       send(backend, id, '/dump', {}),
-      send(backend, id, '/v3/pipeline', { baton: null, requests: [{ type: 'execute', stmt: SELECT_ROWS }] }),
+      run(backend, id, SELECT_ROWS),
     ]
     const earlier = requests()
     if (round % 2 === 0) await earlier[0]
@@ -62,25 +44,17 @@ test('streams, cursors and dumps of deleted databases free their slots', async (
     }
   }
   const responses = await Promise.all(
-    Array.from({ length: MAX_STREAMS }, () =>
-      send(backend, otherDatabase, '/v3/pipeline', {
-        baton: null,
-        requests: [{ type: 'execute', stmt: { sql: 'select 1' } }],
-      }),
-    ),
+    Array.from({ length: MAX_STREAMS }, () => run(backend, otherDatabase, 'select 1')),
   )
   expect(responses.map(({ status }) => status)).toEqual(Array.from({ length: MAX_STREAMS }, () => 200))
 })
 
 test('when a database is deleted, a copy of it that a stream of another database has attached is removed', async () => {
-  const directory = createTemporaryDirectory()
-  const backend = await openBackend(directory)
+  const { backend, directory } = await openBackend()
   const [app, secret] = ['app' as DatabaseId, 'secret' as DatabaseId]
   await backend.create(app, { type: 'empty' }, DEFAULT_SETTINGS)
   await backend.create(secret, { type: 'empty' }, { ...DEFAULT_SETTINGS, allowAttach: true })
-  const requests = [{ type: 'execute', stmt: { sql: 'attach secret as x' } }]
-  const { status } = await send(backend, app, '/v3/pipeline', { baton: null, requests })
-  expect(status).toBe(200)
+  expect((await run(backend, app, 'attach secret as x')).status).toBe(200)
   const copies = () => readdirSync(join(directory, app, 'attached'))
   expect(copies()).not.toEqual([])
   await backend.remove(secret)

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { ensureDatabaseFile } from './empty-database.ts'
 
@@ -28,7 +28,6 @@ test('a file that is not empty is left unchanged, but is synced to disk', async 
   const handle = await open(file)
   await handle.close()
   const sync = vi.spyOn(Object.getPrototypeOf(handle) as typeof handle, 'sync')
-  onTestFinished(() => sync.mockRestore())
   for (const isDurable of [false, true]) {
     await ensureDatabaseFile(file, isDurable)
     expect(sync).toHaveBeenCalledTimes(isDurable ? 1 : 0)

@@ -1,30 +1,23 @@
 // Calls that end the requests to a database resolve once the requests in flight have ended.
 
 import { once } from 'node:events'
-import { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { DatabaseWorker, NotBegunError } from '@batonsql/embedded-engine'
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import type { ServiceResponse } from '@batonsql/server-common/http'
-import { expect, onTestFinished, test, vi } from 'vitest'
-import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
-import { EmbeddedBackend, type EmbeddedOptions } from './backend.ts'
+import { expect, test, vi } from 'vitest'
+import { serviceRequest } from '../../../../test/server/service-request.ts'
+import { execute } from '../../../../test/server/wire.ts'
+import { openBackend } from '../../test-support/open-backend.ts'
+import type { EmbeddedBackend, EmbeddedOptions } from './backend.ts'
 
 const [APP, OTHER] = ['app' as DatabaseId, 'other' as DatabaseId]
 const ENDLESS_READ = 'with recursive c(i) as (select 1 union all select i + 1 from c) select count(*) from c'
 
-async function openBackend(resolveName?: EmbeddedOptions['resolveName']): Promise<EmbeddedBackend> {
-  const directory = createTemporaryDirectory()
-  const backend = new EmbeddedBackend({
-    directory,
-    isOpen: true,
-    isDurable: false,
-    ...(resolveName && { resolveName }),
-  })
-  await backend.start()
+async function openDatabases(options: Partial<EmbeddedOptions> = {}): Promise<EmbeddedBackend> {
+  const { backend } = await openBackend(options)
   await backend.create(APP, { type: 'empty' }, DEFAULT_SETTINGS)
   await backend.create(OTHER, { type: 'empty' }, { ...DEFAULT_SETTINGS, allowAttach: true })
-  onTestFinished(() => backend[Symbol.asyncDispose]())
   return backend
 }
 
@@ -53,11 +46,9 @@ async function send(
   sql: string,
   { id = APP, controller = new AbortController() } = {},
 ): Promise<TrackedCall<ServiceResponse>> {
-  const requests = [{ type: 'execute', stmt: { sql } }]
-  const body = Readable.from([Buffer.from(JSON.stringify({ baton: null, requests }))])
-  const request = { method: 'POST', path: '/v3/pipeline', query: '', headers: {}, body, controller }
-  const call = track(backend.handle(id, { ...request, remoteAddress: undefined }))
-  await once(body, 'close')
+  const request = serviceRequest({ requests: [execute(sql)] }, { controller })
+  const call = track(backend.handle(id, request))
+  await once(request.body, 'close')
   await nextTurn()
   return call
 }
@@ -65,11 +56,10 @@ async function send(
 /** Stops the timers, because on a slow machine the requests could exceed their time limits. */
 function stopTimers(): void {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  onTestFinished(() => void vi.useRealTimers())
 }
 
 test('revoking access waits for a write in flight, and aborts it after two seconds', async () => {
-  const backend = await openBackend()
+  const backend = await openDatabases()
   await (await send(backend, 'create table t(a)')).result
   const write = await send(backend, `insert into t ${ENDLESS_READ}`)
   stopTimers()
@@ -81,7 +71,7 @@ test('revoking access waits for a write in flight, and aborts it after two secon
 })
 
 test('stopping the server resolves once a read in flight has ended', async () => {
-  const backend = await openBackend()
+  const backend = await openDatabases()
   const read = await send(backend, ENDLESS_READ)
   expect(await read.hasEnded()).toBe(false)
   stopTimers()
@@ -91,9 +81,11 @@ test('stopping the server resolves once a read in flight has ended', async () =>
 
 test('disallowing ATTACH of a database waits for a request that is attaching it', async () => {
   const attaching = Promise.withResolvers<void>()
-  const backend = await openBackend((_from, name) => {
-    attaching.resolve()
-    return name as DatabaseId
+  const backend = await openDatabases({
+    resolveName(_from, name) {
+      attaching.resolve()
+      return name as DatabaseId
+    },
   })
   // the copy of the database is made after this read
   const controller = new AbortController()
@@ -111,9 +103,8 @@ test('disallowing ATTACH of a database waits for a request that is attaching it'
 })
 
 test('the health of a database that is being closed is read after it has been opened again', async () => {
-  const backend = await openBackend()
+  const backend = await openDatabases()
   const run = vi.spyOn(DatabaseWorker.prototype, 'run')
-  onTestFinished(() => run.mockRestore())
   run.mockRejectedValueOnce(new NotBegunError('the database was closed'))
   expect(await backend.findHealthProblem(APP)).toBe(null)
   expect(run).toHaveBeenCalledTimes(2)

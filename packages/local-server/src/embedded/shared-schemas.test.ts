@@ -1,8 +1,10 @@
-import { Readable } from 'node:stream'
 import { type DatabaseId, type DatabaseSource, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
-import { expect, onTestFinished, test, vi } from 'vitest'
-import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
-import { EmbeddedBackend } from './backend.ts'
+import { toResponse } from '@batonsql/server-common/http'
+import { expect, test, vi } from 'vitest'
+import { serviceRequest } from '../../../../test/server/service-request.ts'
+import { close, execute } from '../../../../test/server/wire.ts'
+import { openBackend } from '../../test-support/open-backend.ts'
+import type { EmbeddedBackend } from './backend.ts'
 import { SchemaStore } from './schema/schema-store.ts'
 
 /** Each database needs its own thread, which takes a while to start. */
@@ -15,41 +17,18 @@ interface TestResponse {
   readonly body: string
 }
 
-async function openBackend(directory = createTemporaryDirectory()) {
-  const backend = new EmbeddedBackend({ directory, isOpen: true })
-  await backend.start()
-  onTestFinished(() => backend[Symbol.asyncDispose]())
-  return { backend, directory }
-}
-
 async function send(
   backend: EmbeddedBackend,
   id: string,
   path: string,
   requests?: readonly object[] | string,
 ): Promise<TestResponse> {
-  const body =
-    typeof requests === 'string'
-      ? requests
-      : requests === undefined
-        ? ''
-        : JSON.stringify({ requests: [...requests, { type: 'close' }] })
-  const { status, body: responseBody } = await backend.handle(id as DatabaseId, {
-    method: requests === undefined ? 'GET' : 'POST',
-    path,
-    query: '',
-    headers: {},
-    body: Readable.from([Buffer.from(body)]),
-    controller: new AbortController(),
-    remoteAddress: '127.0.0.1',
-  })
-  if (typeof responseBody === 'string') return { status, body: responseBody }
-  const parts: Buffer[] = []
-  for await (const part of responseBody) parts.push(Buffer.from(part))
-  return { status, body: Buffer.concat(parts).toString() }
+  const body = Array.isArray(requests) ? { requests: [...requests, close] } : (requests ?? '')
+  const request = serviceRequest(body, { method: requests === undefined ? 'GET' : 'POST', path })
+  const response = await backend.handle(id as DatabaseId, request)
+  return { status: response.status, body: await toResponse(response).text() }
 }
 
-const execute = (sql: string): object => ({ type: 'execute', stmt: { sql } })
 const batch = (...steps: readonly string[]): object => ({
   type: 'batch',
   batch: { steps: steps.map((sql) => ({ stmt: { sql } })) },
@@ -75,7 +54,7 @@ async function readJob(backend: EmbeddedBackend, number?: number): Promise<unkno
 async function createFamily(
   children: readonly string[],
 ): Promise<{ backend: EmbeddedBackend; directory: string }> {
-  const family = await openBackend()
+  const family = await openBackend({ isDurable: true })
   await family.backend.create(PARENT, { type: 'schema' }, DEFAULT_SETTINGS)
   for (const child of children) await family.backend.create(child as DatabaseId, CHILD, DEFAULT_SETTINGS)
   return family
@@ -296,7 +275,7 @@ test('roles and jobs survive a restart', async () => {
   const { backend, directory } = await createFamily(['kid'])
   await run(backend, PARENT, execute('CREATE TABLE t(a)'))
   await backend[Symbol.asyncDispose]()
-  const { backend: reopened } = await openBackend(directory)
+  const { backend: reopened } = await openBackend({ directory, isDurable: true })
   for (const id of [PARENT, 'kid']) await reopened.applySettings(id as DatabaseId, DEFAULT_SETTINGS)
   reopened.resume()
   expect(await readJob(reopened)).toMatchObject({ migrations: [{ job_id: 1, status: 'RunSuccess' }] })
@@ -305,15 +284,14 @@ test('roles and jobs survive a restart', async () => {
 })
 
 test('a child is created from a schema database whose interrupted migration has been finished', async () => {
-  const { backend } = await openBackend()
+  const { backend } = await openBackend({ isDurable: true })
   await backend.create(PARENT, { type: 'schema' }, DEFAULT_SETTINGS)
   const save = SchemaStore.prototype.save
   let saves = 0
-  const spy = vi.spyOn(SchemaStore.prototype, 'save').mockImplementation(function (this: SchemaStore) {
+  vi.spyOn(SchemaStore.prototype, 'save').mockImplementation(function (this: SchemaStore) {
     saves += 1
     return saves === 2 ? Promise.reject(new Error('the disk is full')) : save.call(this)
   })
-  onTestFinished(() => spy.mockRestore())
   const { body } = await send(backend, PARENT, '/v2/pipeline', [execute('create table t (a)')])
   expect(body).toContain('the disk is full')
   await backend.create('kid' as DatabaseId, CHILD, DEFAULT_SETTINGS)

@@ -1,13 +1,12 @@
 import type { DatabaseId } from '@batonsql/server-common/backend'
 import { PipelineFailure } from '@batonsql/server-common/hrana'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { beforeEach, expect, test, vi } from 'vitest'
 import { StreamTable } from './stream-table.ts'
 
 const A = 'a' as DatabaseId
 const B = 'b' as DatabaseId
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
-afterEach(() => void vi.useRealTimers())
 
 function setUp() {
   const expired: number[] = []

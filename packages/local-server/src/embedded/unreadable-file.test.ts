@@ -3,33 +3,22 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { mkdirSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import { expect, onTestFinished, test } from 'vitest'
-import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
-import { EmbeddedBackend } from './backend.ts'
+import { serviceRequest } from '../../../../test/server/service-request.ts'
+import { close, execute } from '../../../../test/server/wire.ts'
+import { openBackend } from '../../test-support/open-backend.ts'
+import type { EmbeddedBackend } from './backend.ts'
 
 const ID = 'd' as DatabaseId
 
 async function send(backend: EmbeddedBackend, sql: string): Promise<{ status: number; body: string }> {
-  const requests = [{ type: 'execute', stmt: { sql } }, { type: 'close' }]
-  const { status, body } = await backend.handle(ID, {
-    method: 'POST',
-    path: '/v3/pipeline',
-    query: '',
-    headers: {},
-    body: Readable.from([Buffer.from(JSON.stringify({ baton: null, requests }))]),
-    controller: new AbortController(),
-    remoteAddress: undefined,
-  })
+  const { status, body } = await backend.handle(ID, serviceRequest({ requests: [execute(sql), close] }))
   return { status, body: body as string }
 }
 
 test('requests are rejected without starting new workers, and succeed when the file can be opened again', async () => {
-  const directory = createTemporaryDirectory()
-  const backend = new EmbeddedBackend({ directory, isOpen: true, isDurable: false })
-  await backend.start()
-  onTestFinished(() => backend[Symbol.asyncDispose]())
+  const { backend, directory } = await openBackend()
   await backend.create(ID, { type: 'empty' }, DEFAULT_SETTINGS)
   const file = join(directory, ID, 'data.db')
   const movedFile = `${file}-aside`
@@ -58,10 +47,7 @@ test('requests are rejected without starting new workers, and succeed when the f
 })
 
 test('a database whose file was removed while it was open is not copied as an empty one', async () => {
-  const directory = createTemporaryDirectory()
-  const backend = new EmbeddedBackend({ directory, isOpen: true, isDurable: false })
-  await backend.start()
-  onTestFinished(() => backend[Symbol.asyncDispose]())
+  const { backend, directory } = await openBackend()
   await backend.create(ID, { type: 'empty' }, DEFAULT_SETTINGS)
   expect((await send(backend, 'create table t(a)')).status).toBe(200)
   rmSync(join(directory, ID, 'data.db'))
@@ -71,10 +57,7 @@ test('a database whose file was removed while it was open is not copied as an em
 })
 
 test('a copy for ATTACH that fails is an internal error with its reason, not a missing permission', async () => {
-  const directory = createTemporaryDirectory()
-  const backend = new EmbeddedBackend({ directory, isOpen: true, isDurable: false })
-  await backend.start()
-  onTestFinished(() => backend[Symbol.asyncDispose]())
+  const { backend, directory } = await openBackend()
   await backend.create(ID, { type: 'empty' }, DEFAULT_SETTINGS)
   const settings = { ...DEFAULT_SETTINGS, allowAttach: true }
   await backend.create('other' as DatabaseId, { type: 'empty' }, settings)
@@ -97,10 +80,7 @@ test('a copy for ATTACH that fails is an internal error with its reason, not a m
 })
 
 test('an internal error of a migration is not shown as an error of its statements', async () => {
-  const directory = createTemporaryDirectory()
-  const backend = new EmbeddedBackend({ directory, isOpen: true, isDurable: false })
-  await backend.start()
-  onTestFinished(() => backend[Symbol.asyncDispose]())
+  const { backend, directory } = await openBackend()
   await backend.create(ID, { type: 'schema' }, DEFAULT_SETTINGS)
   await send(backend, 'create table t(a)')
   // the file that will replace the record of migrations cannot be written

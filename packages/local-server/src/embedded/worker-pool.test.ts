@@ -2,14 +2,13 @@ import { join } from 'node:path'
 import { DatabaseWorker, toText } from '@batonsql/embedded-engine'
 import { type DatabaseId, DEFAULT_SETTINGS } from '@batonsql/server-common/backend'
 import { FULL_PERMISSIONS } from '@batonsql/server-common/hrana'
-import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { ensureDatabaseFile } from './empty-database.ts'
 import { WorkerPool } from './worker-pool.ts'
 
 // otherwise a slow machine would close databases that were idle for 5 s
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }))
-afterEach(() => void vi.useRealTimers())
 
 const createIds = (name: string, count: number): DatabaseId[] =>
   Array.from({ length: count }, (_, index) => `${name}${index}` as DatabaseId)
@@ -79,7 +78,6 @@ test('keeps one spare worker while no database is open', async () => {
   const timers = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] as const
   vi.useFakeTimers({ toFake: [...timers] })
   const shutDown = vi.spyOn(DatabaseWorker.prototype, 'shutDown')
-  onTestFinished(() => shutDown.mockRestore())
   const ids = createIds('idle', 2)
   const pool = await openPool(ids)
   for (const id of ids) await pool.get(id)
@@ -94,7 +92,6 @@ test('workers that were just released are kept for the next databases; those tha
   const timers = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] as const
   vi.useFakeTimers({ toFake: [...timers] })
   const shutDown = vi.spyOn(DatabaseWorker.prototype, 'shutDown')
-  onTestFinished(() => shutDown.mockRestore())
   const [firstIds, secondIds] = [createIds('first', 4), createIds('second', 4)]
   const pool = await openPool([...firstIds, ...secondIds])
   const workers = new Set<DatabaseWorker>()

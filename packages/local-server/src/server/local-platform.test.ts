@@ -1,13 +1,12 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { startLocalServer } from './server.ts'
 
 test('archiving a group is rejected if the back end has not applied it, and is then pending', async () => {
   const dataDirectory = createTemporaryDirectory()
-  const consoleError = vi.spyOn(console, 'error').mockReturnValue()
-  onTestFinished(() => consoleError.mockRestore())
+  vi.spyOn(console, 'error').mockReturnValue()
   await using server = await startLocalServer({ dataDirectory, platform: {} })
   const database = server.databaseId('default')
   rmSync(join(dataDirectory, 'databases', database, 'data.db'))

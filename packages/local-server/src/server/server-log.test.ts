@@ -1,7 +1,8 @@
-import { createServer, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { request } from 'node:http'
+import { expect, test, vi } from 'vitest'
+import { query } from '../../../../test/server/wire.ts'
 import { hasSqld } from '../../../../test/support/has-sqld.ts'
+import { serveHttp } from '../../../../test/support/serve-http.ts'
 import { startLocalServer } from './server.ts'
 import { type LogLevel, ServerLog } from './server-log.ts'
 
@@ -14,14 +15,19 @@ interface Line {
   readonly isCutOff?: boolean
 }
 
+/** Returns the lines that are written to standard error until the test ends. */
+function captureLines(): readonly string[] {
+  const lines: string[] = []
+  vi.spyOn(console, 'error').mockImplementation((line: string) => void lines.push(line))
+  return lines
+}
+
 /** Returns the log lines of a server with the given log level. */
 async function collectLog(
   log: LogLevel,
   sendRequests: (urls: { url: string; platform: string; token: string }) => Promise<unknown>,
 ) {
-  const lines: string[] = []
-  const spy = vi.spyOn(console, 'error').mockImplementation((line: string) => void lines.push(line))
-  onTestFinished(() => spy.mockRestore())
+  const lines = captureLines()
   const server = await startLocalServer({ log, platform: {} })
   const token = await server.createToken('default')
   await sendRequests({ url: server.url, platform: server.platform?.url ?? '', token })
@@ -33,19 +39,11 @@ async function collectLog(
 const summarize = (lines: readonly Line[]): unknown[] =>
   lines.map(({ level, event, path, status }) => [level, event, ...(path === undefined ? [] : [path, status])])
 
-const sendRequests = async ({
-  url,
-  platform,
-  token,
-}: {
-  url: string
-  platform: string
-  token: string
-}): Promise<void> => {
+const sendRequests: Parameters<typeof collectLog>[1] = async ({ url, platform, token }) => {
   const headers = { authorization: `Bearer ${token}` }
   await fetch(`${url}/v2/pipeline`, { method: 'POST', headers, body: '{"requests":[]}' })
   await fetch(`${url}/v2/pipeline?token=${token}`, { method: 'POST', body: '{"requests":[]}' })
-  await fetch(`${platform}/v1/organizations`, { headers: { authorization: `Bearer ${token}` } })
+  await fetch(`${platform}/v1/organizations`, { headers })
 }
 
 test('level requests logs all requests, starts and stops, without tokens', async () => {
@@ -102,16 +100,13 @@ test('level none, the default, logs nothing', async () => {
 test('logs a server failure as an error, marks a disconnected client as aborted, and escapes line breaks in paths', async () => {
   const lines: string[] = []
   const log = new ServerLog('errors', (line) => lines.push(line))
-  const http = createServer((_, outgoing) => {
+  const { http, url } = await serveHttp((_, outgoing) => {
     outgoing.statusCode = 503
     outgoing.write('x')
     setImmediate(() => outgoing.destroy())
   })
-  onTestFinished(() => void http.close())
   log.watch(http, 'databases')
-  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
-  const { port } = http.address() as AddressInfo
-  await fetch(`http://127.0.0.1:${port}/a%0Ab?secret`)
+  await fetch(`${url}/a%0Ab?secret`)
     .then((response) => response.text())
     .catch(() => {})
   await expect.poll(() => lines).toHaveLength(1)
@@ -126,24 +121,17 @@ test('logs a server failure as an error, marks a disconnected client as aborted,
 test.skipIf(!hasSqld)(
   'logs a dump that libsql-server ends early, and none that a client abandons',
   async () => {
-    const lines: string[] = []
-    const spy = vi.spyOn(console, 'error').mockImplementation((line: string) => void lines.push(line))
-    onTestFinished(() => spy.mockRestore())
+    const lines = captureLines()
     await using server = await startLocalServer({ backend: 'sqld', log: 'errors' })
     const sqls = [
       'CREATE TABLE large (x)',
       'INSERT INTO large SELECT randomblob(200000) FROM (VALUES (1), (2), (3), (4), (5), (6), (7), (8))',
     ]
-    const run = (sql: string): Promise<Response> =>
-      fetch(`${server.url}/v2/pipeline`, {
-        method: 'POST',
-        body: JSON.stringify({ requests: [{ type: 'execute', stmt: { sql } }, { type: 'close' }] }),
-      })
-    for (const sql of sqls) await run(sql)
+    for (const sql of sqls) await query(server.url, sql)
     const abandoned = await fetch(`${server.url}/dump`)
     await abandoned.body?.cancel()
     // libsql-server cannot dump a table with such a name
-    await run('CREATE TABLE "a""b" (x)')
+    await query(server.url, 'CREATE TABLE "a""b" (x)')
     const dump = await fetch(`${server.url}/dump`)
     await expect(dump.text()).rejects.toThrow()
     const isFailure = (line: string): boolean => line.includes('"failure"')
@@ -157,9 +145,7 @@ test.skipIf(!hasSqld)(
 )
 
 test('logs why a cursor of the embedded server ends early', async () => {
-  const lines: string[] = []
-  const spy = vi.spyOn(console, 'error').mockImplementation((line: string) => void lines.push(line))
-  onTestFinished(() => spy.mockRestore())
+  const lines = captureLines()
   await using server = await startLocalServer({ log: 'errors' })
   const steps = [{ stmt: { sql: "SELECT CAST(x'ff' AS TEXT)" } }]
   const body = JSON.stringify({ batch: { steps } })

@@ -1,7 +1,8 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { serviceRequest } from '../../../../test/server/service-request.ts'
+import { execute } from '../../../../test/server/wire.ts'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { EmbeddedBackend } from '../embedded/backend.ts'
 import { type LocalServer, startLocalServer } from './server.ts'
@@ -15,17 +16,9 @@ const optionsFor = (dataDirectory: string): ServiceOptions => ({
 })
 
 const createTable = (service: Service) =>
-  service.handle({
-    method: 'POST',
-    path: '/v2/pipeline',
-    query: '',
-    headers: { host: '127.0.0.1', 'content-type': 'application/json' },
-    body: Readable.from([
-      Buffer.from(JSON.stringify({ requests: [{ type: 'execute', stmt: { sql: 'CREATE TABLE t (x)' } }] })),
-    ]),
-    remoteAddress: '127.0.0.1',
-    controller: new AbortController(),
-  })
+  service.handle(
+    serviceRequest({ requests: [execute('CREATE TABLE t (x)')] }, { headers: { host: '127.0.0.1' } }),
+  )
 
 test('closing reports data that could not be written, and still releases the directory', async () => {
   const directory = createTemporaryDirectory()
@@ -53,7 +46,6 @@ test('reports a full disk once per database, but not a value with that text or a
   const service = await Service.start(optionsFor(directory))
   onTestFinished(() => service.close())
   const consoleError = vi.spyOn(console, 'error').mockReturnValue()
-  onTestFinished(() => consoleError.mockRestore())
   const handle = vi.spyOn(service.controlPlane.backend, 'handle')
   const linesAfter = async (body: string): Promise<unknown> => {
     handle.mockResolvedValue({ status: 200, headers: {}, body })
@@ -83,8 +75,7 @@ test('a server whose only database was lost gets no empty one in its place', asy
   const { id: lostId } = service.getDatabase('app')
   await service.close()
   rmSync(join(directory, 'databases', lostId), { recursive: true })
-  const consoleError = vi.spyOn(console, 'error').mockReturnValue()
-  onTestFinished(() => consoleError.mockRestore())
+  vi.spyOn(console, 'error').mockReturnValue()
   const next = await Service.start(optionsFor(directory))
   onTestFinished(() => next.close())
   expect([next.databaseNames, next.findDatabase('app')?.state]).toEqual([[], 'lost'])

@@ -1,7 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { newKeyPair } from '@batonsql/server-common/auth'
 import {
@@ -14,18 +13,17 @@ import {
 import { toResponse } from '@batonsql/server-common/http'
 import { SqldBackend, SqldGroups } from '@batonsql/sqld-gateway'
 import { describe, expect, test } from 'vitest'
+import { serviceRequest } from '../../../../test/server/service-request.ts'
+import { close, execute, pipeline } from '../../../../test/server/wire.ts'
 import { hasSqld } from '../../../../test/support/has-sqld.ts'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { startLocalServer } from './server.ts'
 
 /** Starts a server, and returns functions that send signals to its current libsql-server process. */
-async function startKillable(dataDirectory: string) {
+async function startKillable() {
+  const dataDirectory = createTemporaryDirectory()
   const server = await startLocalServer({ backend: 'sqld', dataDirectory })
-  const run = async (sql: string): Promise<{ status: number; text: string }> => {
-    const body = JSON.stringify({ requests: [{ type: 'execute', stmt: { sql } }, { type: 'close' }] })
-    const response = await fetch(`${server.url}/v2/pipeline`, { method: 'POST', body })
-    return { status: response.status, text: await response.text() }
-  }
+  const run = (sql: string) => pipeline(server.url, [execute(sql), close])
   await run('CREATE TABLE t(a)')
   const [group = ''] = await readdir(join(dataDirectory, 'sqld'))
   const file = join(dataDirectory, 'sqld', group, 'sqld.pid')
@@ -43,8 +41,7 @@ async function startKillable(dataDirectory: string) {
 test.skipIf(!hasSqld)(
   'restarts a server that has exited; its data is kept, and the next request waits for it',
   async () => {
-    const dataDirectory = createTemporaryDirectory()
-    const { server, run, kill } = await startKillable(dataDirectory)
+    const { server, run, kill } = await startKillable()
     await using _ = server
     for (let round = 1; round <= 5; round += 1) {
       await kill()
@@ -61,8 +58,7 @@ test.skipIf(!hasSqld)(
 test.skipIf(!hasSqld)(
   'a write interrupted by the exit of the server is rejected with status 502; acknowledged writes are kept',
   async () => {
-    const dataDirectory = createTemporaryDirectory()
-    const { server, run, kill } = await startKillable(dataDirectory)
+    const { server, run, kill } = await startKillable()
     await using _ = server
     const statuses: number[] = []
     const finished = new AbortController()
@@ -87,8 +83,7 @@ test.skipIf(!hasSqld)(
 )
 
 test.skipIf(!hasSqld)('a database on an unresponsive server is not healthy', async () => {
-  const dataDirectory = createTemporaryDirectory()
-  const { server, signal } = await startKillable(dataDirectory)
+  const { server, signal } = await startKillable()
   await using _ = server
   const health = async (path: string): Promise<number> => (await fetch(`${server.url}${path}`)).status
   expect([await health('/health'), await health('/default/health')]).toEqual([200, 200])
@@ -130,17 +125,8 @@ describe.skipIf(!hasSqld)(
       })
       await backend.start()
       const run = async (id: DatabaseId, sql: string): Promise<string> => {
-        const body = JSON.stringify({ requests: [{ type: 'execute', stmt: { sql } }, { type: 'close' }] })
-        const request = {
-          method: 'POST',
-          path: '/v2/pipeline',
-          query: '',
-          headers: {},
-          body: Readable.from([Buffer.from(body)]),
-        }
-        const controller = new AbortController()
-        const response = await backend.handle(id, { ...request, controller, remoteAddress: undefined })
-        return await toResponse(response).text()
+        const request = serviceRequest({ requests: [execute(sql), close] })
+        return await toResponse(await backend.handle(id, request)).text()
       }
       const [schema, plain] = [newDatabaseId(), newDatabaseId()]
       await backend.create(schema, { type: 'schema' }, DEFAULT_SETTINGS)
@@ -183,44 +169,35 @@ describe.skipIf(!hasSqld)(
   },
 )
 
-test('a removed database has no streams to close and no usage, and requests for it get 404', async () => {
-  const groups = new SqldGroups({
-    directory: '/nonexistent',
+/** Creates the servers of the groups, of which there is one, or none. */
+const createGroups = (directory: string, group?: DatabaseId): SqldGroups =>
+  new SqldGroups({
+    directory,
     isOpen: true,
     controlKey: newKeyPair(),
     sqldPath: undefined,
-    findGroup: () => undefined,
-    hasGroup: () => false,
+    findGroup: () => group,
+    hasGroup: () => group !== undefined,
     getReplicaLocations: () => [],
     conditions: new ReplicaConditions(),
     onNotice: () => {},
   })
+
+test('a removed database has no streams to close and no usage, and requests for it get 404', async () => {
+  const groups = createGroups('/nonexistent')
   const id = newDatabaseId()
   await groups.revokeAccess(id, 'all')
   expect(await groups.topQueries(id)).toEqual([])
   await expect(groups.sampleUsage(id)).rejects.toThrow('has not been used')
-  const request = { method: 'GET', path: '/dump', query: '', headers: {}, body: Readable.from([]) }
-  const controller = new AbortController()
-  expect(await groups.handle(id, { ...request, controller, remoteAddress: undefined })).toMatchObject({
-    status: 404,
-  })
+  const request = serviceRequest('', { method: 'GET', path: '/dump' })
+  expect(await groups.handle(id, request)).toMatchObject({ status: 404 })
 })
 
 test.skipIf(!hasSqld)(
   'a missing database is noticed while the server of its group starts, but not an unused one',
   async () => {
     const [unused, missing, group] = [newDatabaseId(), newDatabaseId(), newDatabaseId()]
-    await using groups = new SqldGroups({
-      directory: createTemporaryDirectory(),
-      isOpen: true,
-      controlKey: newKeyPair(),
-      sqldPath: undefined,
-      findGroup: () => group,
-      hasGroup: () => true,
-      getReplicaLocations: () => [],
-      conditions: new ReplicaConditions(),
-      onNotice: () => {},
-    })
+    await using groups = createGroups(createTemporaryDirectory(), group)
     // the server starts for the creation, and then applies the settings
     const [, exists] = await Promise.all([
       groups.create(unused, { type: 'empty' }, DEFAULT_SETTINGS),
