@@ -142,16 +142,12 @@ test.for<[string, (server: LocalServer) => Promise<unknown>]>([
   const ended = Promise.withResolvers<never>()
   const backend = EmbeddedBackend.prototype
   const dispose = backend[Symbol.asyncDispose]
-  const mocks = [
-    ...(['create', 'applySettings', 'remove', 'exportTo'] as const).map((method) =>
-      vi.spyOn(backend, method).mockImplementation(() => ended.promise),
-    ),
-    vi.spyOn(backend, Symbol.asyncDispose).mockImplementation(async function (this: EmbeddedBackend) {
-      await dispose.call(this)
-      setTimeout(() => ended.reject(new Error('closed')), 50)
-    }),
-  ]
-  onTestFinished(() => void mocks.map((mock) => mock.mockRestore()))
+  for (const method of ['create', 'applySettings', 'remove', 'exportTo'] as const)
+    vi.spyOn(backend, method).mockImplementation(() => ended.promise)
+  vi.spyOn(backend, Symbol.asyncDispose).mockImplementation(async function (this: EmbeddedBackend) {
+    await dispose.call(this)
+    setTimeout(() => ended.reject(new Error('closed')), 50)
+  })
   const order: string[] = []
   const running = call(server).catch(() => order.push('call'))
   await Promise.all([running, server.close().then(() => order.push('close'))])
