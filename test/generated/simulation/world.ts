@@ -1,3 +1,5 @@
+import { syncBuiltinESMExports } from 'node:module'
+import timers from 'node:timers'
 import { seeded } from '../../support/random.ts'
 
 /** An event at a point in time. */
@@ -169,6 +171,8 @@ function install(): void {
     clearImmediate: clear,
   }
   Object.assign(globalThis, globals)
+  Object.assign(timers, globals)
+  syncBuiltinESMExports()
   Object.defineProperty(performance, 'now', { value: () => getWorld().now })
   Object.defineProperty(performance, 'timeOrigin', { value: EPOCH })
   Date.now = () => EPOCH + getWorld().now
