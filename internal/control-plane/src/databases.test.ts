@@ -214,15 +214,11 @@ function breakBackend(method: 'applySettings' | 'remove'): () => void {
 }
 
 describe('changes that the back end fails to apply', () => {
-  const consoleError = vi.spyOn(console, 'error')
   beforeEach(() => {
     vi.useFakeTimers()
-    consoleError.mockReset().mockReturnValue()
+    vi.spyOn(console, 'error').mockReturnValue()
   })
-  afterEach(() => {
-    databases.stop()
-    vi.useRealTimers()
-  })
+  afterEach(() => databases.stop())
   const pending = () => databases.pendingChanges.map(({ failures, error }) => [failures, error])
 
   test('reports settings that were not applied, and retries them with an increasing backoff', async () => {
@@ -247,7 +243,7 @@ describe('changes that the back end fails to apply', () => {
     await vi.advanceTimersByTimeAsync(1)
     expect([pending(), backend.keys.get(row.id)?.[0]]).toEqual([[], key.publicPem])
     // once when it failed, once when it succeeded
-    expect(consoleError.mock.calls.map(([line]) => line)).toEqual([
+    expect(vi.mocked(console.error).mock.calls.map(([line]) => line)).toEqual([
       expect.stringContaining('will be retried: the disk is full'),
       expect.stringContaining('has applied the change'),
     ])
