@@ -118,7 +118,7 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
   },
   'control-plane': {
     tests: [
-      ['unit', 'internal/control-plane'],
+      ['unit', 'internal/control-plane', 'packages/local-server/src/server/service.test'],
       [
         'embedded',
         ...platform('allowed-ips', 'bad-input', 'command-line', 'documented', 'organizations', 'recorded'),
