@@ -85,7 +85,7 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
         ),
       ],
       ['embedded', ...client('contract', 'cursor', 'errors', 'scripts', 'transactions', 'values')],
-      ['unit', ...server('attach', 'dialect', 'streams', 'values')],
+      ['unit', ...server('attach', 'dialect', 'preemption', 'streams', 'values')],
       [
         'embedded',
         ...client('database-api', 'listen', 'schema'),
