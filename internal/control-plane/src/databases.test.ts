@@ -12,8 +12,9 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } fro
 import { createTemporaryDirectory } from '../../../test/support/temporary-directory.ts'
 import { type OperatorAccount, openOperatorAccount } from './bootstrap.ts'
 import { Databases, NEW_CONFIGURATION, type NewDatabase } from './databases.ts'
+import { newGroup } from './registry/new-rows.ts'
 import { Registry } from './registry/registry.ts'
-import type { DatabaseState } from './registry/rows.ts'
+import type { DatabaseState, GroupRow } from './registry/rows.ts'
 
 /** A back end whose databases are empty. */
 class EmptyBackend {
@@ -151,6 +152,26 @@ test('rejects the creation of a database if its group is transferred at the same
     status: 409,
   })
   expect([states(), backend.requestedIds]).toEqual([[], []])
+})
+
+test.each<[string, (group: GroupRow) => void]>([
+  ['removed', ({ id }) => registry.groups.delete(id)],
+  ['archived', (group) => registry.groups.put({ ...group, isArchived: true })],
+  ['transferred', (group) => registry.groups.put({ ...group, organization: 'next owner' })],
+])('does not move a database to a group that is %s meanwhile', async (_, change) => {
+  const row = await create('a')
+  const group = newGroup(operator.organization.id, 'b', 'local', newKeyPair())
+  registry.transaction(() => registry.groups.put(group))
+  const move: DatabaseBackend['move'] = async (_id, _group, _settings, commit) => {
+    registry.transaction(() => change(group))
+    commit()
+  }
+  Object.assign(backend, { move, revokeAccess: async () => {} })
+  await expect(databases.move(row, group, () => {})).rejects.toMatchObject({
+    status: 409,
+    message: 'database a or its group was changed in the meantime',
+  })
+  expect(registry.databases.get(row.id)).toEqual(row)
 })
 
 test('`reconcile` cleans up after a crash by deleting databases that were partly created or removed, and marking missing ones as lost', async () => {

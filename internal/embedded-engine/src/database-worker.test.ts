@@ -62,7 +62,7 @@ async function startWorker() {
       })
     })
   }
-  return { worker, exits, open, run, runCursor }
+  return { worker, exits, open, createCall, run, runCursor }
 }
 
 const [first, second] = ['d', 'e'] as DatabaseId[] as [DatabaseId, DatabaseId]
@@ -245,4 +245,20 @@ test('an engine that cannot be started is reported with the reason', async () =>
   const emptyModule = await WebAssembly.compile(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]))
   const { ready } = new DatabaseWorker(emptyModule, NO_LISTENER)
   await expect(ready).rejects.toThrow(/^the engine could not be started: \w*Error: ./)
+})
+
+test('an engine that fails is reported with the reason, which it does not print', async () => {
+  const { worker, exits, open, createCall } = await startWorker()
+  const write = vi.spyOn(process.stderr, 'write')
+  onTestFinished(() => write.mockRestore())
+  open(first)
+  // no integer
+  const params = { Positional: [{ Integer: 0.5 }] }
+  const program = JSON.stringify({ steps: [{ cond: null, query: { stmt: { stmt: '' }, params } }] })
+  const work = { type: 'migration', job: 1, program, isDryRun: true } as const
+  await expect(worker.run(createCall(first, 1), work)).rejects.toMatchObject({
+    status: 500,
+    message: expect.stringContaining('failed: it exited with code 1 (RangeError: The number 0.5'),
+  })
+  expect([exits, write.mock.calls]).toEqual([['exit'], []])
 })

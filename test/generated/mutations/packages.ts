@@ -85,7 +85,7 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
         ),
       ],
       ['embedded', ...client('contract', 'cursor', 'errors', 'scripts', 'transactions', 'values')],
-      ['unit', ...server('attach', 'dialect', 'streams', 'values')],
+      ['unit', ...server('attach', 'dialect', 'preemption', 'streams', 'values')],
       [
         'embedded',
         ...client('database-api', 'listen', 'schema'),
@@ -118,7 +118,7 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
   },
   'control-plane': {
     tests: [
-      ['unit', 'internal/control-plane'],
+      ['unit', 'internal/control-plane', 'packages/local-server/src/server/service.test'],
       [
         'embedded',
         ...platform('allowed-ips', 'bad-input', 'command-line', 'documented', 'organizations', 'recorded'),
