@@ -91,7 +91,7 @@ export const PACKAGES: Readonly<Record<string, MutatedPackage>> = {
         ...client('database-api', 'listen', 'schema'),
         ...platform('block', 'databases', 'exports'),
       ],
-      ['unit', ...server('engine', 'files')],
+      ['unit', 'packages/local-server/src/embedded/deleted', ...server('engine', 'files')],
     ],
   },
   'sqld-gateway': {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { respond, row, type Script, scripted, status, streams } from '../../test-support/scripted-server.ts'
 import { coalesce } from './coalescer.ts'
 
@@ -122,10 +122,13 @@ test('a missing result fails only its own call', async () => {
 })
 
 test('a read that times out has changed nothing', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
   const { db, received } = await scripted(() => {}, { coalesce })
   const read = db.execute('select 1', [], { timeoutMs: 100 })
   const outcome = expect(read).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' })
   await expect.poll(() => received.length).toBe(1)
+  vi.advanceTimersByTime(100)
   await outcome
 })
 
