@@ -216,9 +216,14 @@ test('the deadline includes reading the body', async () => {
 })
 
 test('the deadline includes queueing; a request that is still queued when it passes is never sent', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const { db, received } = await scripted(noResponse, { concurrency: 1 })
   const first = db.execute('select 1', [], { timeoutMs: 120 })
-  await expect(db.execute('select 2', [], { timeoutMs: 30 })).rejects.toMatchObject(timedOut)
+  await expect.poll(() => received.length).toBe(1)
+  const queued = db.execute('select 2', [], { timeoutMs: 30 })
+  vi.advanceTimersByTime(30)
+  await expect(queued).rejects.toMatchObject(timedOut)
+  vi.advanceTimersByTime(90)
   await expect(first).rejects.toMatchObject(timedOut)
   expect(received.map(({ body }) => body)).toEqual([expect.stringContaining('select 1')])
 })

@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { respond, row, type Script, scripted, status, streams } from '../../test-support/scripted-server.ts'
 import { coalesce } from './coalescer.ts'
 
@@ -123,7 +123,6 @@ test('a missing result fails only its own call', async () => {
 
 test('a read that times out has changed nothing', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  onTestFinished(() => void vi.useRealTimers())
   const { db, received } = await scripted(() => {}, { coalesce })
   const read = db.execute('select 1', [], { timeoutMs: 100 })
   const outcome = expect(read).rejects.toMatchObject({ code: 'TIMEOUT', outcome: 'not_applied' })
@@ -184,12 +183,15 @@ test('a call that is aborted while it is queued is not sent', async () => {
 })
 
 test('when all calls are aborted, the connection is dropped', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const ends: unknown[] = []
   const { db, received } = await scripted(
     (_, response) => void response.on('close', () => ends.push(response.writableFinished)),
     { coalesce },
   )
   const calls = [1, 2].map((n) => db.execute(`select ${n}`, [], { timeoutMs: 50 * n }))
+  await expect.poll(() => received.length).toBe(1)
+  vi.advanceTimersByTime(100)
   expect(await Promise.allSettled(calls)).toMatchObject([{ status: 'rejected' }, { status: 'rejected' }])
   await expect.poll(() => ends).toEqual([false])
   expect(received).toHaveLength(1)
