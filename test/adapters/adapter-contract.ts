@@ -139,7 +139,9 @@ export function testAdapter({
         ? Number(value)
         : value
     const expectRoundTrip = async (values: readonly unknown[]): Promise<void> => {
-      for (const [index, actual] of (await db.select(values)).entries()) {
+      const row = await db.select(values)
+      expect(row).toHaveLength(values.length)
+      for (const [index, actual] of row.entries()) {
         const expected = asReturned(values[index])
         if (!(expected instanceof Uint8Array)) expect(actual).toBe(expected)
         else {

@@ -340,7 +340,7 @@ test.each<[string, number, () => Promise<unknown>]>([
     3,
     () => executeMultiple(db, 'insert into t values (1); begin; insert into t values (2); commit'),
   ],
-])('takes this number of requests, and emits an event for each: %s, %i', async (_, count, work) => {
+])('%s takes %i requests, and emits an event for each', async (_, count, work) => {
   const before = database.requestCount()
   await work()
   expect(database.requestCount() - before).toBe(count)

@@ -50,11 +50,15 @@ export function testRuntimes({ project, runtimes, commandOf }: RuntimeTests): vo
     }
     const OK_OUTPUT = 'core, Kysely, Drizzle, platform: ok'
 
-    test.for(runtimes)('on %s', async (name, context) => {
-      const env = { SETTINGS: JSON.stringify(await createSettings()) }
+    const runProgram = async (name: string, context: TestContext, variables: NodeJS.ProcessEnv = {}) => {
+      const env = { SETTINGS: JSON.stringify(await createSettings()), ...variables }
       const command = [...commandOf(name, context), 'scenario/program.ts']
       expect(await run(command, { cwd: project, env })).toBe(`${OK_OUTPUT}\n`)
-    })
+    }
+    test.for(runtimes)('on %s', (name, context) => runProgram(name, context))
+    test.for(runtimes)('on %s with fake timers', (name, context) =>
+      runProgram(name, context, { FAKE_TIMERS: '1' }),
+    )
 
     /** Runs the scenario twice. @returns its output for a new database, and for one whose tables exist */
     const runTwice = async (server: EdgeServer, body?: string): Promise<string[]> => {

@@ -8,6 +8,8 @@ export async function sendHttp(
   { body = '', ...options }: http.RequestOptions & { readonly body?: string } = {},
 ): Promise<{ readonly status: number; readonly headers: http.IncomingHttpHeaders; readonly text: string }> {
   const request = http.request(url, { ...options, agent: false })
+  // a server that responds early may then reset the connection
+  request.on('error', () => {})
   request.end(body)
   const [response] = (await once(request, 'response')) as [http.IncomingMessage]
   return { status: response.statusCode ?? 0, headers: response.headers, text: await text(response) }

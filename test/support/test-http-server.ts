@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 
 /** Base of the HTTP servers of tests: listens on a free port of this machine. */
 export class TestHttpServer implements AsyncDisposable {
-  // longer than a test may block this process, which also runs the client
+  // longer than a test can block this process, which also runs the client
   readonly http = createServer({ keepAliveTimeout: 300_000 })
 
   async listen(): Promise<this> {

@@ -14,7 +14,7 @@ import { Usage } from './usage.ts'
 
 /** How often usage is recorded. */
 const SAMPLE_INTERVAL_MS = 15_000
-/** How long closing waits for calls, which fail without a back end. */
+/** Maximum time for which `close` waits for running calls. */
 const CALLS_LIMIT_MS = 5_000
 /** Name of the API token that the operator uses. */
 const OWNER_TOKEN = 'owner'
@@ -162,13 +162,13 @@ export class ControlPlane {
     await this.#running?.backend.abandon()
   }
 
-  /** Tracks a call that may use the data directory: `close` waits for it. */
+  /** Tracks a call that may use the data directory: `close` waits for it, at most 5 s. */
   async track<T>(call: Promise<T>): Promise<T> {
     this.#calls.add(call)
     return await call.finally(() => this.#calls.delete(call))
   }
 
-  /** Closes the registry. Must be called after the back end was stopped, without which calls fail. */
+  /** Closes the registry. Must be called after the back end has been stopped, so that running calls fail. */
   async close(): Promise<void> {
     await withTimeLimit(Promise.allSettled(this.#calls), CALLS_LIMIT_MS)
     this.registry.close()

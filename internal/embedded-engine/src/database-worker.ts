@@ -33,7 +33,7 @@ const STACK_MB = 32
  */
 const YOUNG_GENERATION_MB = 24
 
-/** The error of a call that was interrupted because another call of its database had to end. */
+/** The error of a call that was running when its worker was shut down. */
 const CLOSED_MEANWHILE =
   'the database was closed while this request was running; it is unknown whether it was applied'
 

@@ -97,7 +97,7 @@ function parse(command: Command, args: readonly string[]): Pick<CommandInput, 'v
     const extraOperands = positionals.slice(operands.length)
     if (extraOperands.length > 0)
       throw new UsageError(`unexpected argument ${JSON.stringify(extraOperands[0])}`)
-    // as of an unset variable
+    // for example from an unset shell variable
     const emptyOperand = operands[positionals.indexOf('')]
     if (emptyOperand !== undefined) throw new UsageError(`${emptyOperand} is empty`)
     const isEmpty = (option: string): boolean => [values[option]].flat().includes('')

@@ -76,7 +76,7 @@ export interface PlatformConfig {
 export interface PlatformCallOptions {
   /** Aborts the call, which rejects with the code `ABORTED` and the signal's reason as its cause. */
   readonly signal?: AbortSignal | undefined
-  /** Timeout in ms of the call, or of each of its requests, as for `ensure` and pages. @default the client's `requestTimeoutMs` */
+  /** Timeout in ms. Applies to each request if a call sends several, as `ensure` and lists do. @default `requestTimeoutMs` */
   readonly timeoutMs?: number | undefined
 }
 

@@ -1,9 +1,9 @@
 import { joinSignals } from './join-signals.ts'
 
 /**
- * Returns a generator whose `return()` and `throw()` end a pending `next()`. A generator itself first waits for it, and so does a
- * canceled ReadableStream: perhaps for ever.
- * @param run returns the items, until its signal is aborted; for `return()` and `throw()`, its error is ignored
+ * Returns a generator whose `return()` and `throw()` end a pending `next()`. An ordinary generator, and therefore a canceled
+ * ReadableStream, first waits for it, and it may never settle.
+ * @param run returns the items, until its signal is aborted; the abort error caused by `return()` or `throw()` is ignored
  * @param ownSignal the caller's signal, which aborts the same signal
  */
 export function stoppableGenerator<T>(

@@ -13,13 +13,13 @@ import { splitStatements } from '../sql/script.ts'
 
 /** The description of a statement. */
 export interface StatementDescription {
-  /** Parameters in order; `name` is as written in the SQL, or null for `?` and for a number below the highest `?NNN` that is not used. */
+  /** Parameters in order; `name` is as written in the SQL, or null for `?` and for unused numbers below the highest `?NNN`. */
   readonly params: readonly { readonly name: string | null }[]
   /** Columns of the result; `declaredType` is null for expressions and for columns without a type. */
   readonly columns: readonly { readonly name: string; readonly declaredType: string | null }[]
   /** Whether it is an EXPLAIN. */
   readonly isExplain: boolean
-  /** Whether it changes no row and no table itself: also true for BEGIN, COMMIT, savepoints and ATTACH. */
+  /** Whether the statement itself changes no rows and no schema. Also true for BEGIN, COMMIT, savepoints and ATTACH. */
   readonly isReadOnly: boolean
 }
 

@@ -260,7 +260,7 @@ export class SqlRequest {
     const { statements, parsedOnly, prefix, scope } = firstCall
     const index = this.#findMigrationStep(wireError.message) - prefix.length
     const failed = statements[index] ?? (statements.length === 1 ? statements[0] : null)
-    // the only control statement that a server may not parse
+    // the only control statement that some servers cannot parse
     const isFromBegin = wireError.message.startsWith("mode 'concurrent'")
     const sql = isFromBegin ? BEGIN_CONCURRENT.sql : (parsedOnly ?? failed?.sql)
     const outcome = this.isReadOnly ? 'not_applied' : undefined

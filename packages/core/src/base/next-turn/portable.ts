@@ -1,4 +1,4 @@
-/** The functions as they were when this module was imported, before a user's test has replaced them with fake timers. */
+/** The functions as they are when this module is imported: fake timers that a user's test installs later do not matter. */
 const { setImmediate, setTimeout } = globalThis
 
 /** Calls back in the next turn of the event loop. */
