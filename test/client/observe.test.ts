@@ -287,25 +287,26 @@ const insertThree = async (tx: Transaction): Promise<void> => {
 }
 const insertFiveAtOnce = (tx: Transaction) =>
   Promise.all(Array.from({ length: 5 }, () => tx.execute(INSERT_NULL)))
+const OWN_ERROR = new Error('no')
 const fail = (): never => {
-  throw new Error('no')
+  throw OWN_ERROR
 }
 test.each<[string, number, () => Promise<unknown>]>([
   ['a new client', 0, () => createClient(withObserver).close()],
   ['a statement', 1, () => db.execute('select 1')],
-  ['an empty batch', 0, () => db.batch([])],
+  ['an empty batch', 0, async () => expect(await db.batch([])).toEqual([])],
   ['a batch', 1, () => db.batch(['select 1', 'select 2'])],
   ['a batch of a thousand', 1, () => db.batch(Array.from({ length: 1_000 }, () => INSERT_NULL))],
   ['a transaction of three awaited statements', 4, () => db.transaction(insertThree)],
   ['a transaction of five statements at once', 2, () => db.transaction(insertFiveAtOnce)],
-  ['an empty transaction', 0, () => db.transaction(() => {})],
+  ['an empty transaction', 0, async () => expect(await db.transaction(() => 'done')).toBe('done')],
   ['an empty savepoint', 0, () => db.transaction((tx) => tx.savepoint(() => {}))],
   ['only a rollback', 0, () => db.transaction((tx) => tx.rollback())],
-  ['a callback that throws', 0, () => db.transaction(fail).catch(() => {})],
+  ['a callback that throws', 0, () => expect(db.transaction(fail)).rejects.toBe(OWN_ERROR)],
   [
     'a transaction of one statement that is rolled back',
     2,
-    () => db.transaction((tx) => tx.execute(INSERT).then(fail)).catch(() => {}),
+    () => expect(db.transaction((tx) => tx.execute(INSERT).then(fail))).rejects.toBe(OWN_ERROR),
   ],
   [
     'a stream with two statements',
