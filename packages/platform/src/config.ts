@@ -19,8 +19,8 @@ export type PlatformFetch = (
 }>
 
 /**
- * Event passed to `observe` for each attempt of a call. Contains no token; only the `error` of a retry has headers and body of a
- * response. Times are in ms.
+ * Event passed to `observe` for each attempt of a call. Contains no token; only the `error` of a `retry` contains the headers and
+ * body of a response. Times are in ms.
  */
 export type PlatformEvent = AttemptEvent & {
   readonly method: string
