@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { bundleEngineWorker } from './test/support/bundle-engine-worker.ts'
 import { LongestFirst } from './test/support/longest-first.ts'
 import {
   drizzleProjects,
@@ -27,6 +28,8 @@ process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(
   new URL('node_modules/.cache/compiled-sources', import.meta.url),
 )
 
+const project = { ...source, plugins: [await bundleEngineWorker(conditions)] }
+
 export default defineConfig(async () => ({
   ...source,
   test: {
@@ -38,7 +41,7 @@ export default defineConfig(async () => ({
     sequence: { sequencer: LongestFirst },
     projects: [
       {
-        ...source,
+        ...project,
         test: {
           name: 'unit',
           include: [
@@ -63,7 +66,7 @@ export default defineConfig(async () => ({
         },
       },
       {
-        ...source,
+        ...project,
         test: {
           name: 'security',
           include: ['test/security/*.test.ts'],
@@ -77,7 +80,7 @@ export default defineConfig(async () => ({
         },
       },
       {
-        ...source,
+        ...project,
         // installs the output of `npm pack`, as users do
         test: {
           name: 'packages',
@@ -90,9 +93,9 @@ export default defineConfig(async () => ({
           maxWorkers: MAX_WORKERS,
         },
       },
-      ...[...(await endToEndProjects()), ...(await imageProjects())].map((test) => ({ ...source, test })),
+      ...[...(await endToEndProjects()), ...(await imageProjects())].map((test) => ({ ...project, test })),
       ...[...(await drizzleProjects()), ...(await kyselyProjects())].map(({ alias, test }) => ({
-        ...source,
+        ...project,
         resolve: { conditions, alias },
         test,
       })),
