@@ -31,6 +31,8 @@ const encodeControl = <Kind extends EncodedStatement['kind']>(
 })
 
 export const BEGIN_CONCURRENT = encodeControl('BEGIN CONCURRENT', 'begin')
+/** Begins the message of libsql-server's error for {@link BEGIN_CONCURRENT}, the only control statement that it cannot parse. */
+export const CONCURRENT_REJECTED = "mode 'concurrent' needs Turso's engine: "
 const BEGIN: Record<TransactionMode | 'exclusive', ControlStatement> = {
   immediate: encodeControl('BEGIN IMMEDIATE', 'begin', true),
   // only in a user's BEGIN statement

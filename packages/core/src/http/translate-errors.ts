@@ -1,4 +1,5 @@
 import type { WireError } from '../base/wire.ts'
+import { CONCURRENT_REJECTED } from '../codec/control.ts'
 import type { Sender } from './message.ts'
 import { Tursodb } from './tursodb.ts'
 
@@ -148,9 +149,7 @@ function restoreCode(error: WireError): WireError {
 /** Explains the syntax error with which libsql-server rejects the transaction mode `concurrent`. */
 function addReason(error: WireError): WireError {
   const isConcurrent = /^SQL string could not be parsed: .*`concurrent`$/i.test(error.message)
-  return isConcurrent
-    ? { ...error, message: `mode 'concurrent' needs Turso's engine: ${error.message}` }
-    : error
+  return isConcurrent ? { ...error, message: CONCURRENT_REJECTED + error.message } : error
 }
 
 /** Translates the errors in the text of a response. @param onTursodb called if one comes from Turso's engine */

@@ -13,6 +13,7 @@ import {
   BEGIN_CONCURRENT,
   beginStatement,
   COMMIT,
+  CONCURRENT_REJECTED,
   type ControlStatement,
   ROLLBACK,
 } from '../codec/control.ts'
@@ -260,8 +261,7 @@ export class SqlRequest {
     const { statements, parsedOnly, prefix, scope } = firstCall
     const index = this.#findMigrationStep(wireError.message) - prefix.length
     const failed = statements[index] ?? (statements.length === 1 ? statements[0] : null)
-    // the only control statement that some servers cannot parse
-    const isFromBegin = wireError.message.startsWith("mode 'concurrent'")
+    const isFromBegin = wireError.message.startsWith(CONCURRENT_REJECTED)
     const sql = isFromBegin ? BEGIN_CONCURRENT.sql : (parsedOnly ?? failed?.sql)
     const outcome = this.isReadOnly ? 'not_applied' : undefined
     const error = new SqlError(wireError, sql, statements[index] ? index : null, [], outcome)
