@@ -59,6 +59,14 @@ export function testRuntimes({ project, runtimes, commandOf }: RuntimeTests): vo
     test.for(runtimes)('on %s with fake timers', (name, context) =>
       runProgram(name, context, { FAKE_TIMERS: '1' }),
     )
+    test.for(runtimes.filter((name) => name.startsWith('node')))(
+      'on %s a client is closed while queueMicrotask is fake',
+      async (name, context) => {
+        const env = { SETTINGS: JSON.stringify(await createSettings()) }
+        const command = [...commandOf(name, context), 'scenario/closing.ts']
+        expect(await run(command, { cwd: project, env })).toBe('closed\n')
+      },
+    )
 
     /** Runs the scenario twice. @returns its output for a new database, and for one whose tables exist */
     const runTwice = async (server: EdgeServer, body?: string): Promise<string[]> => {

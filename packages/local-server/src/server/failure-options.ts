@@ -26,8 +26,8 @@ export interface FailureOptions {
 
 /** Requests to one database that fail, for tests of the programs that send them. */
 export interface Failure {
-  /** The number of requests that have failed. */
-  readonly count: number
+  /** Returns the number of requests that have failed. */
+  count(): number
   /** Ends this failure. */
   remove(): void
 }

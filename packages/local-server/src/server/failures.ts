@@ -57,7 +57,7 @@ class ActiveFailure implements Failure {
     this.#onRemove = onRemove
   }
 
-  get count(): number {
+  count(): number {
     return this.#count
   }
 

@@ -82,7 +82,7 @@ export class DatabasePool implements TestServer {
   }
 
   async countFailed(failure: number): Promise<number> {
-    return this.#failures[failure]?.count ?? 0
+    return this.#failures[failure]?.count() ?? 0
   }
 
   async removeFailure(failure: number): Promise<void> {
