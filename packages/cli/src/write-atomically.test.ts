@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { writeNewFile } from './write-atomically.ts'
+import { writeAtomically, writeNewFile } from './write-atomically.ts'
 
 async function* parts(text: string): AsyncGenerator<Uint8Array> {
   for (const char of text) {
@@ -21,4 +21,10 @@ test('two files that are written under one name at the same time are not mixed, 
   expect((await stat(file)).mode & 0o777).toBe(0o600)
   expect(await readdir(join(folder, 'a'))).toEqual(['data.db'])
   await expect(writeNewFile(file, parts('c'))).rejects.toThrow('already exists')
+})
+
+test('the error of a file that cannot be written names the file as the caller does', async () => {
+  await expect(writeAtomically('/dev/null/dump.sql', 'text', 0o600)).rejects.toThrow(
+    "ENOTDIR: not a directory, open '/dev/null/dump.sql'",
+  )
 })

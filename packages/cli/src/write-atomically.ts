@@ -27,6 +27,8 @@ export async function writeAtomically(
     await rename(temporaryFile, file)
   } catch (error) {
     await rm(temporaryFile, { force: true }).catch(() => {}) // reports the first error instead
+    // the caller does not know the temporary name
+    if (error instanceof Error) error.message = error.message.replace(temporaryFile, file)
     throw error
   }
 }
