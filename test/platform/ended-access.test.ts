@@ -15,8 +15,8 @@ import {
 } from './database-in-use.ts'
 import { sql } from './platform-harness.ts'
 
-/** A write with the rows of {@link LONG_READ}. */
-const LONG_WRITE = `${WITH_ROWS} INSERT INTO t SELECT n FROM c RETURNING hex(zeroblob(500))`
+/** A write that returns 128 MB: the buffers of a connection whose client has begun to read can grow to more than 32 MB on Linux. */
+const LONG_WRITE = `${WITH_ROWS} INSERT INTO t SELECT n FROM c RETURNING hex(zeroblob(4000))`
 const ENDLESS_WRITE = `WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c)
   INSERT INTO t SELECT n FROM c WHERE n < 0`
 
