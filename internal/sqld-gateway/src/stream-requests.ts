@@ -164,7 +164,9 @@ export class StreamRequests {
     if (response.status !== 200 && isNewStream) ticket.onStreamClosed()
     // once the response to a pipeline begins, the pipeline has been executed
     if (request.path !== '/v3/cursor' || response.status !== 200) running.mayWrite = () => false
-    const watchers = [...ticket.createWatchers(), this.#createBatonWatcher({ id, running }, attributes)]
+    // a rejected request has not changed its stream, which is still open if the baton was an earlier one
+    const writeWatchers = response.status === 200 ? ticket.createWatchers() : []
+    const watchers = [...writeWatchers, this.#createBatonWatcher({ id, running }, attributes)]
     if (!running.mayWrite()) return await buildClientResponse(response, watchers)
     // if the connection were closed, the server would execute the remaining steps at an unknown time
     const onEnd = (isComplete: boolean): void => {
@@ -213,7 +215,7 @@ export class StreamRequests {
       const heldCall = mayHoldLock ? { ...call, signal: delaySignal(running, ABANDONED_MS) } : call
       const response = await this.#upstream.send(heldCall, body)
       ticket.onResponse()
-      if (!mayHoldLock || !signal.aborted) return response
+      if (!mayHoldLock || !signal.aborted || response.status !== 200) return response
       await this.#closeAbandoned(call.id, response, ticket.createWatchers())
       ticket.onStreamClosed()
     } catch (error) {
