@@ -166,7 +166,7 @@ export class StreamRequests {
     if (request.path !== '/v3/cursor' || response.status !== 200) running.mayWrite = () => false
     // a rejected request has not changed its stream, which is still open if the baton was an earlier one
     const writeWatchers = response.status === 200 ? ticket.createWatchers() : []
-    const watchers = [...writeWatchers, this.#createBatonWatcher({ id, running }, attributes)]
+    const watchers = [...writeWatchers, this.#createBatonWatcher(running, attributes)]
     if (!running.mayWrite()) return await buildClientResponse(response, watchers)
     // if the connection were closed, the server would execute the remaining steps at an unknown time
     const onEnd = (isComplete: boolean): void => {
@@ -249,7 +249,7 @@ export class StreamRequests {
     const { id, signal } = call
     try {
       const response = await this.#upstream.send({ ...call, hasEnough: continuesAfterFirstLine }, body.text)
-      return await buildClientResponse(response, [this.#createBatonWatcher(call, attributes)])
+      return await buildClientResponse(response, [this.#createBatonWatcher(call.running, attributes)])
     } catch (error) {
       if (!isConnectionError(error) || signal.aborted || !this.#upstream.isRunning) throw error
       const baton =
@@ -260,14 +260,11 @@ export class StreamRequests {
   }
 
   /** Creates a watcher that records the stream of a response, which cannot be continued if its access was revoked meanwhile. */
-  #createBatonWatcher(
-    { id, running }: Pick<UpstreamRequest, 'id'> & { readonly running: RunningRequest },
-    attributes: StreamAttributes,
-  ): BodyWatcher {
+  #createBatonWatcher(running: RunningRequest, attributes: StreamAttributes): BodyWatcher {
     return this.#batons.createWatcher(
       attributes,
       () => !running.isRevoked,
-      (baton) => void this.#internal.closeStream(id, baton).catch(() => {}),
+      (baton) => void this.#internal.closeStream(attributes.database, baton).catch(() => {}),
     )
   }
 }

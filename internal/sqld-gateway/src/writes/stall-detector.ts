@@ -56,7 +56,7 @@ export class StallDetector {
   /** When this process was last paused. */
   #lastPausedAt = -Infinity
 
-  constructor(writes: WriteMonitor, times: StallTimes = STALL_TIMES, now = (): number => performance.now()) {
+  constructor(writes: WriteMonitor, times: StallTimes, now = (): number => performance.now()) {
     this.#now = now
     this.#lastReading = now()
     this.#writes = writes
