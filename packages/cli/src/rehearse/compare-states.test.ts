@@ -288,13 +288,15 @@ test.each([
   'integrity_check',
 ])('a measurement ends when it is aborted during %s', async (text) => {
   const [controller, until] = [new AbortController(), new Promise<never>(() => {})]
-  const fetchPart: typeof fetch = (target, init) => {
-    if (!String(init?.body).includes(text)) return fetch(target, init)
-    controller.abort()
-    return until
-  }
   const { url } = await server.createDatabase(`aborted-${databases++}`)
-  await using db = createClient({ url, fetch: fetchPart })
+  await using db = createClient({
+    url,
+    fetch: (target, init) => {
+      if (!init.body?.includes(text)) return fetch(target, init)
+      controller.abort()
+      return until
+    },
+  })
   await db.batch(['create table t (a)', 'create virtual table word using fts5(a)'])
   await expect(measureDatabase(db, controller.signal)).rejects.toMatchObject({ name: 'AbortError' })
 })

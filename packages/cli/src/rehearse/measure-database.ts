@@ -54,7 +54,7 @@ interface SchemaObject {
 }
 
 /** Returns the objects that a user has created, in the order in which they can be created again. */
-export async function listObjects(db: Client, options: CallOptions = {}): Promise<readonly SchemaObject[]> {
+export async function listObjects(db: Client, options: CallOptions): Promise<readonly SchemaObject[]> {
   // The tables behind virtual tables and vector indexes, those of SQLite and of the server say nothing about the user's data.
   // A virtual table that has none, such as fts5vocab, contains no data of its own.
   const { rows } = await db.execute<SchemaObject>(

@@ -442,7 +442,7 @@ export class ServerStream implements OpenStream, SendingStream {
   }
 
   /** Commits. A transaction without statements sends nothing. @throws StreamError if the transaction was lost */
-  async commit(options: CallOptions = {}): Promise<void> {
+  async commit(options: CallOptions): Promise<void> {
     try {
       await this.end(COMMIT, options)
     } catch (error) {
