@@ -123,3 +123,25 @@ test('a transaction may still hold the write lock after its server has rejected 
   const [ticket] = await Promise.all(enter.mock.results.map(({ value }) => value))
   expect(ticket.mayHoldLock).toBe(true)
 })
+
+test('a transaction that begins while the streams of a revoked sender are closed may still hold the write lock', async () => {
+  const closing = Promise.withResolvers<ServerResponse>()
+  const batons = ['A'.repeat(64), null, 'B'.repeat(64)]
+  const { url } = await startServer((response) => {
+    const baton = batons.shift()
+    if (baton === null) closing.resolve(response)
+    else response.end(`{"baton":"${baton}","results":[]}`)
+  })
+  const { id, upstream, writes, streams, insert } = createStreams({ url, adminUrl: url, adminKey: 'key' })
+  await upstream.start()
+  const enter = vi.spyOn(writes, 'enter')
+  const begin = async () => await toResponse(await insert(null, 'BEGIN IMMEDIATE')).text()
+  await begin()
+  const closed = streams.closeStreams(id, 'all')
+  const closingResponse = await closing.promise
+  await begin()
+  closingResponse.end('{}')
+  await closed
+  const tickets = await Promise.all(enter.mock.results.map(({ value }) => value))
+  expect(tickets.map(({ mayHoldLock }) => mayHoldLock)).toEqual([false, true])
+})

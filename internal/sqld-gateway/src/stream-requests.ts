@@ -184,10 +184,15 @@ export class StreamRequests {
 
   /** Closes a database's streams that used the revoked access. They cannot be continued even if the server does not respond. */
   async closeStreams(id: DatabaseId, access: RevokedAccess): Promise<void> {
-    const batons = this.#batons.drop(id, access)
-    const closed = Promise.all(batons.map((baton) => this.#internal.closeStream(id, baton).catch(() => {})))
+    const streams = this.#batons.drop(id, access)
+    const closed = Promise.all(
+      streams.map(({ baton }) => this.#internal.closeStream(id, baton).catch(() => {})),
+    )
     await withTimeLimit(closed, CLOSE_MS)
-    this.#writes.forgetStreams(id)
+    this.#writes.forgetStreams(
+      id,
+      streams.map(({ writes }) => writes),
+    )
   }
 
   /** Whether the server may still execute an aborted request to a database. */
