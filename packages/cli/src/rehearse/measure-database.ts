@@ -38,11 +38,7 @@ export const TYPES = ['null', 'integer', 'real', 'text', 'blob'] as const
 const EXPRESSIONS_PER_COLUMN = TYPES.length + 2
 /** Each has 13 aggregates; SQLite limits the columns of a statement to 2,000. */
 const COLUMNS_AT_ONCE = 100
-
-interface ReadOptions extends CallOptions {
-  readonly rowMode: 'array'
-}
-
+type ReadOptions = CallOptions & { readonly rowMode: 'array' }
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
 /** An object of the schema, and what of its contents is the user's data. */
