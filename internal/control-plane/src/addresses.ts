@@ -83,7 +83,7 @@ export class Addresses {
    * @param origin host and port of this server
    * @param location location of a replica; null for the primary
    */
-  getHostname(row: DatabaseRow, origin: string, location: string | null = null): string {
+  getHostname(row: DatabaseRow, origin: string, location: string | null): string {
     return this.#domain === null
       ? `${origin}/${this.getPath(row, location)}`
       : `${replicaPrefix(location)}${this.#getLabel(row)}.${this.#domain}`

@@ -67,16 +67,16 @@ export class BatonBinding {
 
   /**
    * Drops the streams of a database, so that they cannot be continued; if write access ends, only the streams of senders who had it.
-   * @returns the latest baton of each
+   * @returns the dropped streams
    */
-  drop(database: DatabaseId, access: RevokedAccess): readonly string[] {
-    const batons: string[] = []
+  drop(database: DatabaseId, access: RevokedAccess): readonly TrackedStream[] {
+    const dropped: TrackedStream[] = []
     for (const [id, tracked] of this.#streams) {
       if (tracked.database !== database || (access === 'writes' && !tracked.mayWrite)) continue
       this.#streams.delete(id)
-      batons.push(tracked.baton)
+      dropped.push(tracked)
     }
-    return batons
+    return dropped
   }
 
   #remember(baton: string, tracked: TrackedStream): void {

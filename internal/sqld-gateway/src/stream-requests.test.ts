@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import { newKeyPair } from '@batonsql/server-common/auth'
 import {
   newDatabaseId,
@@ -6,7 +7,8 @@ import {
   type RevokedAccess,
   RunningRequests,
 } from '@batonsql/server-common/backend'
-import { expect, onTestFinished, test } from 'vitest'
+import { toResponse } from '@batonsql/server-common/http'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { serviceRequest } from '../../../test/server/service-request.ts'
 import { execute } from '../../../test/server/wire.ts'
 import { serveHttp } from '../../../test/support/serve-http.ts'
@@ -41,9 +43,9 @@ function createStreams(remote?: RemoteSqldOptions, beforeWrite = async (): Promi
   })
   const streams = new StreamRequests(upstream, internal, writes)
   const [id, requests, controller] = [newDatabaseId(), new RunningRequests(), new AbortController()]
-  const insert = () => {
+  const insert = (baton: string | null = null, sql = 'INSERT INTO t VALUES (1)') => {
     const running = requests.begin(id, controller)
-    const request = serviceRequest({ requests: [execute('INSERT INTO t VALUES (1)')] }, { controller })
+    const request = serviceRequest({ baton, requests: [execute(sql)] }, { controller })
     const rules = {
       permissions: { write: true, changeSharedSchema: true, attach: [] },
       blockReads: false,
@@ -75,17 +77,18 @@ test.each<RevokedAccess>(['writes', 'all'])(
   },
 )
 
-/** Starts a server that identifies itself as libsql-server and responds to no pipeline. */
-const startSilentServer = (): Promise<TestHttpServer> =>
+/** Starts a server that identifies itself as libsql-server. @param respond by default, it responds to no pipeline */
+const startServer = (respond: (response: ServerResponse) => unknown = () => {}): Promise<TestHttpServer> =>
   serveHttp((request, response) => {
     if (request.method === 'GET') response.end(request.url === '/version' ? 'sqld 1' : 'sqld admin API')
+    else respond(response)
   })
 
 test.each([
   ['the connection is closed', false],
   ['it is aborted', true],
 ])('if %s, whether the server may still execute a write is %s', async (_, isAbandoned) => {
-  const { http, url } = await startSilentServer()
+  const { http, url } = await startServer()
   const { id, upstream, writes, streams, requests, insert } = createStreams({
     url,
     adminUrl: url,
@@ -103,4 +106,42 @@ test.each([
   expect(streams.isAbandoned(id)).toBe(isAbandoned)
   // its stream no longer counts as a writer that waits for a response
   expect(writes.isContended(id, new StreamWriteState())).toBe(false)
+})
+
+test('a transaction may still hold the write lock after its server has rejected an earlier baton', async () => {
+  const baton = 'A'.repeat(64)
+  const responses = [`{"baton":"${baton}","results":[]}`, 'Received a baton that has already been used']
+  const { url } = await startServer((response) => {
+    const text = responses.shift() as string
+    response.writeHead(text.startsWith('{') ? 200 : 400).end(text)
+  })
+  const { upstream, writes, insert } = createStreams({ url, adminUrl: url, adminKey: 'key' })
+  await upstream.start()
+  const enter = vi.spyOn(writes, 'enter')
+  for (const args of [[null, 'BEGIN IMMEDIATE'], [baton]] as const)
+    await toResponse(await insert(...args)).text()
+  const [ticket] = await Promise.all(enter.mock.results.map(({ value }) => value))
+  expect(ticket.mayHoldLock).toBe(true)
+})
+
+test('a transaction that begins while the streams of a revoked sender are closed may still hold the write lock', async () => {
+  const closing = Promise.withResolvers<ServerResponse>()
+  const batons = ['A'.repeat(64), null, 'B'.repeat(64)]
+  const { url } = await startServer((response) => {
+    const baton = batons.shift()
+    if (baton === null) closing.resolve(response)
+    else response.end(`{"baton":"${baton}","results":[]}`)
+  })
+  const { id, upstream, writes, streams, insert } = createStreams({ url, adminUrl: url, adminKey: 'key' })
+  await upstream.start()
+  const enter = vi.spyOn(writes, 'enter')
+  const begin = async () => await toResponse(await insert(null, 'BEGIN IMMEDIATE')).text()
+  await begin()
+  const closed = streams.closeStreams(id, 'all')
+  const closingResponse = await closing.promise
+  await begin()
+  closingResponse.end('{}')
+  await closed
+  const tickets = await Promise.all(enter.mock.results.map(({ value }) => value))
+  expect(tickets.map(({ mayHoldLock }) => mayHoldLock)).toEqual([false, true])
 })

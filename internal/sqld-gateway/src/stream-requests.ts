@@ -164,7 +164,9 @@ export class StreamRequests {
     if (response.status !== 200 && isNewStream) ticket.onStreamClosed()
     // once the response to a pipeline begins, the pipeline has been executed
     if (request.path !== '/v3/cursor' || response.status !== 200) running.mayWrite = () => false
-    const watchers = [...ticket.createWatchers(), this.#createBatonWatcher({ id, running }, attributes)]
+    // a rejected request has not changed its stream, which is still open if the baton was an earlier one
+    const writeWatchers = response.status === 200 ? ticket.createWatchers() : []
+    const watchers = [...writeWatchers, this.#createBatonWatcher(running, attributes)]
     if (!running.mayWrite()) return await buildClientResponse(response, watchers)
     // if the connection were closed, the server would execute the remaining steps at an unknown time
     const onEnd = (isComplete: boolean): void => {
@@ -182,10 +184,15 @@ export class StreamRequests {
 
   /** Closes a database's streams that used the revoked access. They cannot be continued even if the server does not respond. */
   async closeStreams(id: DatabaseId, access: RevokedAccess): Promise<void> {
-    const batons = this.#batons.drop(id, access)
-    const closed = Promise.all(batons.map((baton) => this.#internal.closeStream(id, baton).catch(() => {})))
+    const streams = this.#batons.drop(id, access)
+    const closed = Promise.all(
+      streams.map(({ baton }) => this.#internal.closeStream(id, baton).catch(() => {})),
+    )
     await withTimeLimit(closed, CLOSE_MS)
-    this.#writes.forgetStreams(id)
+    this.#writes.forgetStreams(
+      id,
+      streams.map(({ writes }) => writes),
+    )
   }
 
   /** Whether the server may still execute an aborted request to a database. */
@@ -213,7 +220,7 @@ export class StreamRequests {
       const heldCall = mayHoldLock ? { ...call, signal: delaySignal(running, ABANDONED_MS) } : call
       const response = await this.#upstream.send(heldCall, body)
       ticket.onResponse()
-      if (!mayHoldLock || !signal.aborted) return response
+      if (!mayHoldLock || !signal.aborted || response.status !== 200) return response
       await this.#closeAbandoned(call.id, response, ticket.createWatchers())
       ticket.onStreamClosed()
     } catch (error) {
@@ -247,7 +254,7 @@ export class StreamRequests {
     const { id, signal } = call
     try {
       const response = await this.#upstream.send({ ...call, hasEnough: continuesAfterFirstLine }, body.text)
-      return await buildClientResponse(response, [this.#createBatonWatcher(call, attributes)])
+      return await buildClientResponse(response, [this.#createBatonWatcher(call.running, attributes)])
     } catch (error) {
       if (!isConnectionError(error) || signal.aborted || !this.#upstream.isRunning) throw error
       const baton =
@@ -258,14 +265,11 @@ export class StreamRequests {
   }
 
   /** Creates a watcher that records the stream of a response, which cannot be continued if its access was revoked meanwhile. */
-  #createBatonWatcher(
-    { id, running }: Pick<UpstreamRequest, 'id'> & { readonly running: RunningRequest },
-    attributes: StreamAttributes,
-  ): BodyWatcher {
+  #createBatonWatcher(running: RunningRequest, attributes: StreamAttributes): BodyWatcher {
     return this.#batons.createWatcher(
       attributes,
       () => !running.isRevoked,
-      (baton) => void this.#internal.closeStream(id, baton).catch(() => {}),
+      (baton) => void this.#internal.closeStream(attributes.database, baton).catch(() => {}),
     )
   }
 }

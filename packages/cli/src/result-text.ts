@@ -7,7 +7,7 @@ import { escapeControls } from './escape-controls.ts'
 export function formatTable(
   { columns, rows }: Pick<ResultSet<ArrayRow>, 'columns' | 'rows'>,
   output: NodeJS.WritableStream,
-  showsHeaders = true,
+  showsHeaders: boolean,
 ): string {
   if (columns.length === 0) return ''
   const style = (format: 'bold' | 'dim', text: string): string => styleText(format, text, { stream: output })
@@ -20,7 +20,7 @@ export function formatTable(
     (_, index) =>
       rows.length > 0 && rows.every((row) => row[index] === null || isNumber(row[index] as Value)),
   )
-  const pad = (text: string, column: number, styled = text): string => {
+  const pad = (text: string, column: number, styled: string): string => {
     const blank = ' '.repeat((widths[column] as number) - displayWidth(text))
     if (isNumeric[column]) return blank + styled
     return column === columns.length - 1 ? styled : styled + blank

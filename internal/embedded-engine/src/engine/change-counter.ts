@@ -36,7 +36,7 @@ export class ChangeCounter implements ChangeWatcher {
     this.#isCommitting = true
   }
 
-  /** Returns the committed changes and resets the counter. Called when no transaction is open. */
+  /** Returns the committed changes and resets the counter. @param hasCommitted false after a COMMIT that has failed */
   take(hasCommitted: boolean): readonly TableChanges[] {
     this.onSavepointEnd(0, false)
     const isCommitted = hasCommitted && this.#isCommitting

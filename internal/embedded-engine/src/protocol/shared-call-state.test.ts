@@ -27,6 +27,13 @@ test('the greatest number of a call is followed by 1, also for calls that have b
   expect(begun).toEqual(calls.map((_, index) => calls.slice(0, index + 1)))
 })
 
+test('a call that is interrupted after its client has disconnected stays abandoned', () => {
+  const state = new SharedCallState()
+  state.abandon(2)
+  state.interrupt(2)
+  expect(state.isAbandoned(2)).toBe(true)
+})
+
 test('interrupts only the specified call, unless the worker is about to exit', () => {
   const state = new SharedCallState()
   state.interrupt(2)

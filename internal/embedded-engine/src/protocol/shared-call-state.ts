@@ -47,9 +47,9 @@ export class SharedCallState {
     )
   }
 
-  /** Interrupts the statements of a call: the running one, and later ones that take long. */
+  /** Interrupts the statements of a call: the running one, and later ones that take long. An abandoned call stays abandoned. */
   interrupt(call: number): void {
-    Atomics.store(this.#cells, interruptSlot(call), call)
+    if (!this.isAbandoned(call)) Atomics.store(this.#cells, interruptSlot(call), call)
   }
 
   /** Interrupts a call whose client has disconnected, and skips its remaining statements. */

@@ -52,7 +52,7 @@ export async function startSqld(options: SqldOptions = {}): Promise<SqldProcess>
 
 /** Starts libsql-server. @param previous the server that it replaces, which has exited unexpectedly */
 export async function startSqldChild(
-  options: SqldOptions = {},
+  options: SqldOptions,
   previous: SqldChild | null = null,
 ): Promise<SqldChild> {
   const binary = await findSqld(options)

@@ -53,8 +53,8 @@ export async function spawnSqld(
     const plan: StartPlan = {
       binary,
       directory,
-      port: options.port ?? (await findFreePort('127.0.0.1')),
-      adminPort: await findFreePort('127.0.0.1'),
+      port: options.port ?? (await findFreePort()),
+      adminPort: await findFreePort(),
       adminKey: randomBytes(24).toString('hex'),
       options,
     }

@@ -172,7 +172,7 @@ export class Upstream {
   }
 
   async #buildGrpcArguments(): Promise<readonly string[]> {
-    this.#grpcPort = await findFreePort('127.0.0.1')
+    this.#grpcPort = await findFreePort()
     const { folder } = await this.replicationKeys()
     return ['--grpc-listen-addr', `127.0.0.1:${this.#grpcPort}`, ...keyArguments('--grpc', folder)]
   }

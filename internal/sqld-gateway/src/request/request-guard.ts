@@ -69,11 +69,11 @@ const END_FIRST = {
   name: 'the end of a transaction',
   reason: 'the server would exit if a migration began with it',
 } as const
-const READS = /^(?:select|values|commit|end|rollback|begin|savepoint|release|explain)$/i
+const CHANGES_NOTHING = /^(?:select|values|commit|end|rollback|begin|savepoint|release|explain)$/i
 
 /**
- * Whether the first statement of a migration, after its pragmas, ends a transaction, which makes libsql-server exit. Stored SQL may be
- * anything that may be stored.
+ * Whether the first statement of a migration, after its pragmas, ends a transaction, which makes libsql-server exit. SQL that begins so
+ * cannot be stored either; stored SQL counts as a change.
  */
 function crashesMigration(request: PipelineRequest): boolean {
   const texts =
@@ -87,8 +87,8 @@ function crashesMigration(request: PipelineRequest): boolean {
   const isEnd =
     /^(?:commit|end|rollback)$/i.test(first?.[0]?.text ?? '') && !first?.some((token) => isWord(token, 'to'))
   if (!isEnd) return false
-  const others = statements.filter((statement) => statement !== first)
-  return request.type === 'store_sql' || others.some((statement) => !READS.test(statement?.[0]?.text ?? ''))
+  const mayChange = statements.some((statement) => !CHANGES_NOTHING.test(statement?.[0]?.text ?? ''))
+  return request.type === 'store_sql' || mayChange
 }
 
 type DescribeRequest = Extract<PipelineRequest, { readonly type: 'sequence' | 'describe' }>

@@ -45,6 +45,13 @@ test('reports a stall if neither writes nor a probe get a response while the wri
   expect(await watch(unresponsive).stalled).toEqual({ stalledMs, serverResponds: false })
 })
 
+test('while a stall lasts, the server receives one probe', async () => {
+  const [probe, stalledAgain] = [vi.fn(neverResolve), Promise.withResolvers<void>()]
+  watch({ probe, onStall: vi.fn(async () => stalledAgain.resolve()).mockResolvedValueOnce() })
+  await stalledAgain.promise
+  expect(probe).toHaveBeenCalledOnce()
+})
+
 test('does not report a stall while the server is healthy or busy', async () => {
   expect(await detectsStall({ stalledMs: () => TIMES.stallAfterMs - 1 })).toBe(false)
   expect(await detectsStall({ probe: async () => {} })).toBe(false)

@@ -49,14 +49,16 @@ const LOCK_CHECK_INTERVAL_MS = 100
 export class StallDetector {
   readonly #writes: WriteMonitor
   readonly #times: StallTimes
-  readonly #probing = new Set<DatabaseId>()
+  readonly #examining = new Set<DatabaseId>()
+  /** The probe of each database that has no response yet. */
+  readonly #probes = new Map<DatabaseId, Promise<true>>()
   readonly #timer: NodeJS.Timeout
   readonly #now: () => number
   #lastReading: number
   /** When this process was last paused. */
   #lastPausedAt = -Infinity
 
-  constructor(writes: WriteMonitor, times: StallTimes = STALL_TIMES, now = (): number => performance.now()) {
+  constructor(writes: WriteMonitor, times: StallTimes, now = (): number => performance.now()) {
     this.#now = now
     this.#lastReading = now()
     this.#writes = writes
@@ -72,12 +74,12 @@ export class StallDetector {
   #check(): void {
     this.#readClock()
     for (const id of this.#writes.databases()) {
-      if (this.#stalledMs(id) < this.#times.stallAfterMs || this.#probing.has(id)) continue
-      this.#probing.add(id)
+      if (this.#stalledMs(id) < this.#times.stallAfterMs || this.#examining.has(id)) continue
+      this.#examining.add(id)
       this.#examine(id)
         // the next check examines it again
         .catch(() => {})
-        .finally(() => this.#probing.delete(id))
+        .finally(() => this.#examining.delete(id))
     }
   }
 
@@ -85,12 +87,23 @@ export class StallDetector {
     // a running statement holds the lock, and a probe would compete with it
     if ((await this.#findStall(id)) === null) return
     const hasResponse = await Promise.race([
-      this.#writes.probe(id).then(() => true),
+      this.#probe(id),
       sleep(this.#times.probeTimeoutMs, false, { ref: false }),
     ])
     // a process that was suspended meanwhile reads its responses now
     const stall = hasResponse ? null : await this.#findStall(id)
     if (stall !== null) await this.#writes.onStall(id, stall)
+  }
+
+  /** Sends a probe, unless one is still pending: a server that is never restarted would receive ever more of them. */
+  #probe(id: DatabaseId): Promise<true> {
+    const send = async (): Promise<true> => {
+      await this.#writes.probe(id).finally(() => this.#probes.delete(id))
+      return true
+    }
+    const probe = this.#probes.get(id) ?? send()
+    this.#probes.set(id, probe)
+    return probe
   }
 
   /**

@@ -114,9 +114,9 @@ export class WriteGate {
     this.#onChange()
   }
 
-  /** Called when all streams were closed: drops their transactions, except those with a request in flight. */
-  forgetIdle(): void {
-    for (const stream of this.#writers) if (stream.idleSince !== null) this.#writers.delete(stream)
+  /** Called when streams, by default all, were closed: drops their transactions, except those with a request in flight. */
+  forgetIdle(streams: Iterable<StreamWriteState> = this.#writers): void {
+    for (const stream of streams) if (stream.idleSince !== null) this.#writers.delete(stream)
     this.#onChange()
   }
 

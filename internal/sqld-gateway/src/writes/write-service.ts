@@ -96,9 +96,9 @@ export class WriteService {
     return writers.some((writer) => writer !== stream && writer.idleSince === null)
   }
 
-  /** Called when all streams of a database are closed. */
-  forgetStreams(id: DatabaseId): void {
-    this.#databases.get(id)?.gate.forgetIdle()
+  /** Called when streams of a database are closed. */
+  forgetStreams(id: DatabaseId, streams: readonly StreamWriteState[]): void {
+    this.#databases.get(id)?.gate.forgetIdle(streams)
   }
 
   /** Called when the server has stopped, and all streams with it. */

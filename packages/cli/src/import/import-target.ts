@@ -46,7 +46,7 @@ export class ImportTarget {
    * @param notes added to the error
    * @throws Error if the existing table has no such column
    */
-  findColumn(name: string, notes: readonly string[] = []): TargetColumn | null {
+  findColumn(name: string, notes: readonly string[]): TargetColumn | null {
     if (this.columns === null) return null
     const column = this.columns.find((candidate) => candidate.name.toLowerCase() === name.toLowerCase())
     if (column !== undefined) return column

@@ -71,15 +71,15 @@ export async function scanRows(source: ImportSource, options: ScanOptions): Prom
   let badCount = 0
   let rowCount = 0
   let names = givenNames
-  let known: (FileColumn | null)[] | null = null
+  let known = names && describeKnown(names, target, types)
   const inferences: TypeInference[] = []
   for await (const record of source.records()) {
     signal.throwIfAborted()
-    if (names === null) {
+    if (names === null || known === null) {
       names = record.cells.map(textOf)
+      known = describeKnown(names, target, types)
       continue
     }
-    known ??= describeKnown(names, target, types)
     if (isBlank(record, names.length)) continue
     rowCount += 1
     const problem = findProblem(
@@ -94,8 +94,8 @@ export async function scanRows(source: ImportSource, options: ScanOptions): Prom
     for (const [index, cell] of record.cells.entries())
       if (known[index] === null) (inferences[index] ??= new TypeInference()).add(cell)
   }
-  if (names === null) throw new Error('the file is empty: its first row must name the columns')
-  known ??= describeKnown(names, target, types)
+  if (names === null || known === null)
+    throw new Error('the file is empty: its first row must name the columns')
   const columns = known.map((column, index) => {
     const type = inferences[index]?.type ?? 'TEXT'
     return column ?? { name: names[index] as string, type, affinity: affinityOf(type) }

@@ -9,6 +9,7 @@ import { measureDatabase } from './measure-database.ts'
 const server = await startLocalServer()
 afterAll(() => server.close())
 let databases = 0
+const { signal } = new AbortController()
 
 const TABLES = [
   'create table person (id integer primary key, name text not null, age text)',
@@ -27,11 +28,11 @@ async function compare(before: readonly string[], statements: readonly string[])
   const db = createClient({ url })
   try {
     await db.batch([...before], { foreignKeys: 'off' })
-    const state = await measureDatabase(db)
+    const state = await measureDatabase(db, signal)
     const stream = openStream(db)
     for (const sql of statements) await stream.execute(sql)
     await stream.close()
-    const comparison = compareStates(state, await measureDatabase(db))
+    const comparison = compareStates(state, await measureDatabase(db, signal))
     return { ...comparison, losses: comparison.losses.map(({ text }) => text) }
   } finally {
     await db.close()
@@ -276,4 +277,26 @@ test('a virtual table, of which only the rows are counted, is not renamed to an 
     'drop table note',
   ]
   expect(await compare(before, virtual)).toMatchObject({ renamed: ['table note -> memo'], losses: [] })
+})
+
+test.each([
+  'table_list',
+  'table_xinfo',
+  'octet_length',
+  'from \\"word\\"',
+  'foreign_key_check',
+  'integrity_check',
+])('a measurement ends when it is aborted during %s', async (text) => {
+  const [controller, until] = [new AbortController(), new Promise<never>(() => {})]
+  const { url } = await server.createDatabase(`aborted-${databases++}`)
+  await using db = createClient({
+    url,
+    fetch: (target, init) => {
+      if (!init.body?.includes(text)) return fetch(target, init)
+      controller.abort()
+      return until
+    },
+  })
+  await db.batch(['create table t (a)', 'create virtual table word using fts5(a)'])
+  await expect(measureDatabase(db, controller.signal)).rejects.toMatchObject({ name: 'AbortError' })
 })

@@ -38,8 +38,7 @@ export const TYPES = ['null', 'integer', 'real', 'text', 'blob'] as const
 const EXPRESSIONS_PER_COLUMN = TYPES.length + 2
 /** Each has 13 aggregates; SQLite limits the columns of a statement to 2,000. */
 const COLUMNS_AT_ONCE = 100
-// without a time limit, because reading a large table takes a while
-const OPTIONS = { rowMode: 'array', timeoutMs: Infinity } as const
+type ReadOptions = CallOptions & { readonly rowMode: 'array' }
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
 /** An object of the schema, and what of its contents is the user's data. */
@@ -51,7 +50,7 @@ interface SchemaObject {
 }
 
 /** Returns the objects that a user has created, in the order in which they can be created again. */
-export async function listObjects(db: Client, options: CallOptions = {}): Promise<readonly SchemaObject[]> {
+export async function listObjects(db: Client, options: CallOptions): Promise<readonly SchemaObject[]> {
   // The tables behind virtual tables and vector indexes, those of SQLite and of the server say nothing about the user's data.
   // A virtual table that has none, such as fts5vocab, contains no data of its own.
   const { rows } = await db.execute<SchemaObject>(
@@ -72,15 +71,18 @@ export async function listObjects(db: Client, options: CallOptions = {}): Promis
 }
 
 /** Measures a database that no other program uses, reading every row once for each 100 columns. Sends only reads. */
-export async function measureDatabase(db: Client): Promise<DatabaseState> {
-  const objects = await listObjects(db)
+export async function measureDatabase(db: Client, signal: AbortSignal): Promise<DatabaseState> {
+  // without a time limit, because reading a large table takes a while
+  const options = { rowMode: 'array', timeoutMs: Infinity, signal } as const
+  const objects = await listObjects(db, { signal })
   const tables = new Map<string, TableState>()
   for (const { name, contents } of objects) {
-    if (contents === 'columns') tables.set(name, await measureTable(db, name))
-    if (contents === 'rows') tables.set(name, { rows: await countRows(db, name), columns: new Map() })
+    if (contents === 'columns') tables.set(name, await measureTable(db, name, options))
+    if (contents === 'rows')
+      tables.set(name, { rows: await countRows(db, name, options), columns: new Map() })
   }
-  const { brokenReferences, mismatches } = await checkReferences(db)
-  const { rows: lines } = await db.execute('pragma integrity_check(20)', [], OPTIONS)
+  const { brokenReferences, mismatches } = await checkReferences(db, options)
+  const { rows: lines } = await db.execute('pragma integrity_check(20)', [], options)
   return {
     schema: new Map(objects.map(({ type, name, sql }) => [`${type} ${name}`, sql])),
     tables,
@@ -92,9 +94,10 @@ export async function measureDatabase(db: Client): Promise<DatabaseState> {
 /** Checks foreign keys. If one refers to columns that are not unique, SQLite checks none, and its error is returned. */
 async function checkReferences(
   db: Client,
+  options: ReadOptions,
 ): Promise<{ brokenReferences: number | null; mismatches: string[] }> {
   try {
-    const { rows } = await db.execute('select count(*) from pragma_foreign_key_check', [], OPTIONS)
+    const { rows } = await db.execute('select count(*) from pragma_foreign_key_check', [], options)
     return { brokenReferences: Number(rows[0]?.[0]), mismatches: [] }
   } catch (error) {
     if (!(error instanceof SqlError)) throw error
@@ -103,9 +106,9 @@ async function checkReferences(
 }
 
 /** Returns the number of rows of a virtual table; 0 if they cannot be read, as when the table of its content is missing. */
-async function countRows(db: Client, name: string): Promise<number> {
+async function countRows(db: Client, name: string, options: ReadOptions): Promise<number> {
   try {
-    const { rows } = await db.execute(`select count(*) from ${quote(name)}`, [], OPTIONS)
+    const { rows } = await db.execute(`select count(*) from ${quote(name)}`, [], options)
     return Number(rows[0]?.[0])
   } catch (error) {
     if (error instanceof SqlError) return 0
@@ -113,10 +116,11 @@ async function countRows(db: Client, name: string): Promise<number> {
   }
 }
 
-async function measureTable(db: Client, name: string): Promise<TableState> {
+async function measureTable(db: Client, name: string, options: ReadOptions): Promise<TableState> {
   const { rows: names } = await db.execute<{ name: string }>(
     'select name from pragma_table_xinfo(?) where hidden = 0 order by cid',
     [name],
+    { signal: options.signal },
   )
   const columns = new Map<string, ColumnState>()
   let count = 0
@@ -125,7 +129,7 @@ async function measureTable(db: Client, name: string): Promise<TableState> {
     const { rows } = await db.execute(
       `select count(*), ${part.map((column) => measureColumn(quote(column.name))).join()} from ${quote(name)}`,
       [],
-      OPTIONS,
+      options,
     )
     const [first, ...values] = rows[0] ?? []
     count = Number(first)

@@ -78,7 +78,7 @@ export async function rehearse(
     const sourceBefore = await readSource(source, signal)
     server = await startServer(source, values['schema-only'] === true, context)
     copy = createClient({ url: server.urlOf(COPY) })
-    const before = await measureDatabase(copy)
+    const before = await measureDatabase(copy, signal)
     const proxy = await TrafficProxy.start(server.urlOf(COPY))
     let result: ProgramResult
     try {
@@ -87,7 +87,7 @@ export async function rehearse(
     } finally {
       await proxy.close()
     }
-    const comparison = compareStates(before, await measureDatabase(copy))
+    const comparison = compareStates(before, await measureDatabase(copy, signal))
     const { requests, units, longest } = proxy
     const { roundTripMs } = sourceBefore
     const estimate = (unit: Unit): number => estimateMs(unit, roundTripMs)

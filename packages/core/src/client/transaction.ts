@@ -37,7 +37,7 @@ export class Transaction extends SqlExecutor {
   readonly #state: HandleState
 
   /** @internal */
-  constructor(stream: ServerStream, parent: Transaction | null = null, signal?: AbortSignal) {
+  constructor(stream: ServerStream, parent: Transaction | null, signal: AbortSignal | undefined) {
     // the scope is ignored: `stream.run` runs every statement inside the transaction
     super((statements, _scope, options) => {
       rejectForeignKeys(statements)

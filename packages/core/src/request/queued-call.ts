@@ -62,7 +62,7 @@ export interface QueuedCall {
   readonly transactionEnd?: 'commit' | 'rollback' | undefined
   /** The cursor that reads the rows, unless the result is read as a whole. */
   readonly cursor?: Cursor | undefined
-  /** Whether the server has yet to parse the text of a cursor: one that does not parse would make it drop the stream. */
+  /** Whether the server has yet to parse the statement of a cursor: a cursor whose statement does not parse ends the stream. */
   isUnparsed?: boolean | undefined
   /** SQL that the server parses and does not run. */
   readonly parsedOnly?: string | undefined

@@ -99,7 +99,7 @@ export class SqlRequest {
   }
 
   /** Encodes the operation as wire JSON. */
-  encode(guard: Guard, index: string | null = null): string {
+  encode(guard: Guard, index: string | null): string {
     this.isEncoded = true
     const [call] = this.calls as [QueuedCall]
     if (call.scope === 'autocommit')

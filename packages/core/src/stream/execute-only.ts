@@ -164,7 +164,7 @@ class Execution {
     if (!this.#isLost && prefix.length > 0)
       await this.#execute({ ...call, statements: [] }, prefix, first, false)
     if (!this.#isLost && this.#hasFailed(first, prefix.length)) return
-    if (!this.#isLost) await this.#executeEach([COMMIT], first + prefix.length, closes)
+    if (!this.#isLost) await this.#executeEach([COMMIT], commit, closes)
     if (!this.#isLost && !NO_TRANSACTION.test(this.#errors[commit]?.message ?? '')) return
     // reports the loss: this step succeeds only if the transaction was lost
     this.#errors[commit] = null

@@ -208,16 +208,21 @@ export class ServerStream implements OpenStream, SendingStream {
     const sending = { request, closes, mayHoldLock, deadline, signal }
     const isBatch = calls[0]?.scope !== 'autocommit'
     let result = server.isExecuteOnly && isBatch ? null : await this.post(sending)
-    // another call may have detected `/v3` in the meantime
-    if (isNew && result && !result.isOk && isUnsupportedPath(result.error) && !server.hasV3) {
-      this.#V2Guard = (await import('../codec/v2-guard.ts')).V2Guard
-      result = await this.post(sending)
-    }
-    const mayBeExecuteOnly =
-      isBatch && result && !result.isOk && result.error instanceof HttpError && result.error.status === 400
-    if (!result || (mayBeExecuteOnly && server.isExecuteOnly !== false)) {
-      const { sendExecutes } = await import('./execute-only.ts')
-      result = await sendExecutes(this, sending, result)
+    try {
+      // another call may have detected `/v3` in the meantime
+      if (isNew && result && !result.isOk && isUnsupportedPath(result.error) && !server.hasV3) {
+        this.#V2Guard = (await import('../codec/v2-guard.ts')).V2Guard
+        result = await this.post(sending)
+      }
+      const mayBeExecuteOnly =
+        isBatch && result && !result.isOk && result.error instanceof HttpError && result.error.status === 400
+      if (!result || (mayBeExecuteOnly && server.isExecuteOnly !== false)) {
+        const { sendExecutes } = await import('./execute-only.ts')
+        result = await sendExecutes(this, sending, result)
+      }
+    } catch (error) {
+      // the code for this server could not be loaded; it has rejected what was sent
+      result = notSent(error)
     }
     joinedSignals?.stop()
     if (!result.isOk && result.readLateResponse) this.awaitLate(result.readLateResponse())
@@ -437,7 +442,7 @@ export class ServerStream implements OpenStream, SendingStream {
   }
 
   /** Commits. A transaction without statements sends nothing. @throws StreamError if the transaction was lost */
-  async commit(options: CallOptions = {}): Promise<void> {
+  async commit(options: CallOptions): Promise<void> {
     try {
       await this.end(COMMIT, options)
     } catch (error) {

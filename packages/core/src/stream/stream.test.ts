@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { ManualClock, settle } from '../../test-support/manual-clock.ts'
 import { batchResponse, isNever, type ScriptedStep } from '../../test-support/scripted-batch.ts'
 import { readRows } from '../client/read-rows.ts'
@@ -274,6 +274,23 @@ test('the time limit of a transaction no longer applies once it has ended', asyn
   await read
   expect(stream.expiresAt).toBeNull()
 })
+
+test.each([
+  [404, '../codec/v2-guard.ts'],
+  [400, './execute-only.ts'],
+])(
+  'if a server responds with %i, and the module for such servers cannot be loaded, the call rejects',
+  async (status, path) => {
+    vi.doMock(path, () => expect.fail('not found'))
+    onTestFinished(() => vi.doUnmock(path))
+    const { newStream, next } = start()
+    const stream = newStream()
+    const call = expect(stream.batch([insert(1)])).rejects.toThrow('mocking a module')
+    await (await next()).status(status, '')
+    await call
+    await stream.close()
+  },
+)
 
 test('no transaction begins until the previous one has ended', async () => {
   const { stream, next, transactionEvents, answer } = await startWithWrite()
