@@ -208,21 +208,18 @@ export class ServerStream implements OpenStream, SendingStream {
     const sending = { request, closes, mayHoldLock, deadline, signal }
     const isBatch = calls[0]?.scope !== 'autocommit'
     let result = server.isExecuteOnly && isBatch ? null : await this.post(sending)
-    try {
-      // another call may have detected `/v3` in the meantime
-      if (isNew && result && !result.isOk && isUnsupportedPath(result.error) && !server.hasV3) {
-        this.#V2Guard = (await import('../codec/v2-guard.ts')).V2Guard
-        result = await this.post(sending)
-      }
-      const mayBeExecuteOnly =
-        isBatch && result && !result.isOk && result.error instanceof HttpError && result.error.status === 400
-      if (!result || (mayBeExecuteOnly && server.isExecuteOnly !== false)) {
-        const { sendExecutes } = await import('./execute-only.ts')
-        result = await sendExecutes(this, sending, result)
-      }
-    } catch (error) {
-      // the code for this server could not be loaded; it has rejected what was sent
-      result = notSent(error)
+    // a module that cannot be loaded makes the call fail: the server has rejected what was sent
+    // another call may have detected `/v3` in the meantime
+    if (isNew && result && !result.isOk && isUnsupportedPath(result.error) && !server.hasV3) {
+      const module = await import('../codec/v2-guard.ts').catch(notSent)
+      if ('V2Guard' in module) this.#V2Guard = module.V2Guard
+      result = 'V2Guard' in module ? await this.post(sending) : module
+    }
+    const mayBeExecuteOnly =
+      isBatch && result && !result.isOk && result.error instanceof HttpError && result.error.status === 400
+    if (!result || (mayBeExecuteOnly && server.isExecuteOnly !== false)) {
+      const module = await import('./execute-only.ts').catch(notSent)
+      result = 'sendExecutes' in module ? await module.sendExecutes(this, sending, result) : module
     }
     joinedSignals?.stop()
     if (!result.isOk && result.readLateResponse) this.awaitLate(result.readLateResponse())
