@@ -36,7 +36,7 @@ export interface Mismatch {
 /** The result of a replay. */
 export interface ReplayResult {
   readonly mismatches: readonly Mismatch[]
-  /** The additional time taken by waits, and by requests that took no time in the recording. */
+  /** The additional time taken by waits and by requests that do not run in the background. */
   readonly delayMs: number
 }
 
@@ -67,7 +67,8 @@ export async function replay(transcript: Transcript, target: ReplayTarget): Prom
     const exchange = run.exchange(step, index)
     if (step.started_in_background === undefined) {
       await exchange
-      if (step.response.took_s === undefined) run.delayMs += performance.now() - sentAt
+      const recordedMs = 1_000 * (step.response.took_s ?? 0)
+      run.delayMs += Math.max(0, performance.now() - sentAt - recordedMs)
     } else {
       pending.push(exchange)
       await run.wait(BACKGROUND_LEAD_MS)
