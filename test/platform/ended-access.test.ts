@@ -156,12 +156,16 @@ describe.runIf(inject('target') === 'sqld')('a request that reads an attached da
   })
 })
 
-test.concurrent('a cursor that is not read keeps no writer waiting', async () => {
+test.concurrent.each([
+  ['pipeline', pipeline],
+  ['cursor', cursor],
+] as const)('a cursor that is not read does not keep a writer waiting: %s', async (_, write) => {
   await using database = await DatabaseInUse.start('app')
-  const { host, token, client } = database
+  const { client } = database
   const unread = cursor(client, 'BEGIN IMMEDIATE', 'INSERT INTO t VALUES (1)', LONG_READ, 'COMMIT')
   await unread.started
-  expect((await sql(host, token, 'INSERT INTO t VALUES (2)')).error).toBeNull()
+  const writer = write(client, 'INSERT INTO t VALUES (2)')
+  expect(await writer.outcome()).toMatchObject({ status: 200, isComplete: true })
   expect(await database.rows()).toContain('2')
   unread.abort()
 })

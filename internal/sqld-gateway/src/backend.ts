@@ -118,7 +118,6 @@ export class SqldBackend implements DatabaseBackend {
   #onStart(): void {
     this.#usage.restart()
     this.#writes.forgetAllStreams()
-    this.#streams.forgetAbandoned()
   }
 
   /** Does nothing: libsql-server has resumed its migrations when it started. */
@@ -171,8 +170,7 @@ export class SqldBackend implements DatabaseBackend {
     const remaining = await this.#running.revoke(id, access)
     for (const request of remaining) request.onForcedAbort()
     await closed
-    const mayStillWrite =
-      remaining.some((request) => request.mayWrite()) || streams.some((requests) => requests.isAbandoned(id))
+    const mayStillWrite = remaining.some((request) => request.mayWrite()) || this.#writes.isAbandoned(id)
     if (mayStillWrite) await this.#restartAfterRevocation(id)
   }
 
@@ -181,7 +179,7 @@ export class SqldBackend implements DatabaseBackend {
     const { remote, onNotice } = this.#options
     const reason = 'a request that may write was still running after its access was revoked'
     if (remote !== undefined) {
-      this.#streams.forgetAbandoned()
+      this.#writes.forgetAbandoned()
       return onNotice(id, `${reason}; libsql-server may still execute it; restart the server`)
     }
     onNotice(id, `${reason}: restarting libsql-server`)

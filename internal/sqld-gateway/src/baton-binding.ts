@@ -1,6 +1,6 @@
 import type { DatabaseId, RevokedAccess } from '@batonsql/server-common/backend'
 import type { BodyWatcher } from '@batonsql/server-common/http'
-import type { StreamWriteState } from './writes/write-gate.ts'
+import type { StreamWrites } from './writes/stream-writes.ts'
 
 /** How long a stream is tracked: as long as the server keeps expired streams. */
 const RETENTION_MS = 320_000
@@ -20,7 +20,7 @@ interface TrackedStream {
   readonly hasAttached: boolean
   /** Known ids of the attached databases. */
   readonly attached: readonly string[]
-  readonly writes: StreamWriteState
+  readonly writes: StreamWrites
   readonly seenAt: number
 }
 

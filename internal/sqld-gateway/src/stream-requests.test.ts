@@ -17,7 +17,7 @@ import type { TestHttpServer } from '../../../test/support/test-http-server.ts'
 import { InternalRequests } from './process/internal-requests.ts'
 import { Upstream } from './process/upstream.ts'
 import { StreamRequests } from './stream-requests.ts'
-import { StreamWriteState } from './writes/write-gate.ts'
+import { StreamWrites } from './writes/stream-writes.ts'
 import { WriteService } from './writes/write-service.ts'
 
 /** Creates stream requests for a server; `insert` sends it a write. */
@@ -89,7 +89,7 @@ test.each([
   ['it is aborted', true],
 ])('if %s, whether the server may still execute a write is %s', async (_, isAbandoned) => {
   const { http, url } = await startServer()
-  const { id, upstream, writes, streams, requests, insert } = createStreams({
+  const { id, upstream, writes, requests, insert } = createStreams({
     url,
     adminUrl: url,
     adminKey: 'key',
@@ -103,9 +103,9 @@ test.each([
   await expect(response).rejects.toMatchObject(
     isAbandoned ? { name: 'AbortError' } : { code: 'UND_ERR_SOCKET' },
   )
-  expect(streams.isAbandoned(id)).toBe(isAbandoned)
+  expect(writes.isAbandoned(id)).toBe(isAbandoned)
   // its stream no longer counts as a writer that waits for a response
-  expect(writes.isContended(id, new StreamWriteState())).toBe(false)
+  expect(writes.isContended(id, new StreamWrites())).toBe(false)
 })
 
 test('a transaction may still hold the write lock after its server has rejected an earlier baton', async () => {
@@ -120,8 +120,8 @@ test('a transaction may still hold the write lock after its server has rejected 
   const enter = vi.spyOn(writes, 'enter')
   for (const args of [[null, 'BEGIN IMMEDIATE'], [baton]] as const)
     await toResponse(await insert(...args)).text()
-  const [ticket] = await Promise.all(enter.mock.results.map(({ value }) => value))
-  expect(ticket.mayHoldLock).toBe(true)
+  const [request] = await Promise.all(enter.mock.results.map(({ value }) => value))
+  expect(request.mayHoldLock).toBe(true)
 })
 
 test('a transaction that begins while the streams of a revoked sender are closed may still hold the write lock', async () => {
@@ -142,6 +142,6 @@ test('a transaction that begins while the streams of a revoked sender are closed
   await begin()
   closingResponse.end('{}')
   await closed
-  const tickets = await Promise.all(enter.mock.results.map(({ value }) => value))
-  expect(tickets.map(({ mayHoldLock }) => mayHoldLock)).toEqual([false, true])
+  const entered = await Promise.all(enter.mock.results.map(({ value }) => value))
+  expect(entered.map(({ mayHoldLock }) => mayHoldLock)).toEqual([false, true])
 })

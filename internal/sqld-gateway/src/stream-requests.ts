@@ -23,10 +23,9 @@ import type { SenderPermissions } from './process/upstream-tokens.ts'
 import type { ResolveName } from './request/attach-names.ts'
 import { decodeBody, type RebuiltBody, rebuildBody } from './request/rebuild-body.ts'
 import { NO_EFFECT } from './request/write-effect.ts'
+import { StreamWrites, type WriteRequest } from './writes/stream-writes.ts'
 import { UnreadResponseGuard } from './writes/unread-response-guard.ts'
-import { StreamWriteState } from './writes/write-gate.ts'
 import type { WriteService } from './writes/write-service.ts'
-import type { WriteTicket } from './writes/write-ticket.ts'
 
 /** How long a request that may hold the write lock continues after its client has disconnected. */
 const ABANDONED_MS = 5_000
@@ -73,8 +72,6 @@ export class StreamRequests {
   readonly #writes: WriteService
   readonly #isReplica: boolean
   readonly #batons = new BatonBinding()
-  /** Databases with an aborted request that the server may still execute. */
-  readonly #abandoned = new Set<DatabaseId>()
 
   constructor(upstream: Upstream, internal: InternalRequests, writes: WriteService, isReplica = false) {
     this.#isReplica = isReplica
@@ -137,7 +134,7 @@ export class StreamRequests {
       signal: running.signal,
       permissions: hasAttached ? { ...permissions, write: false } : permissions,
     }
-    const writes = stream?.writes ?? new StreamWriteState()
+    const writes = stream?.writes ?? new StreamWrites()
     const attributes = { database: id, mayWrite, hasAttached, attached, writes }
     return { call, body, attributes, isNewStream: stream === null }
   }
@@ -157,25 +154,22 @@ export class StreamRequests {
       // nothing has been executed yet
       if (running.isRevoked) return revokedBeforeStartResponse()
     }
-    const isWriting = effect.mayWrite || (effect.mayCommit && writes.hasBegun)
-    running.mayWrite = () => isWriting
-    const ticket = await this.#writes.enter(id, writes, effect, signal)
-    const response = await this.#sendToEnd(ticket, call, body.text)
-    if (response.status !== 200 && isNewStream) ticket.onStreamClosed()
-    // once the response to a pipeline begins, the pipeline has been executed
-    if (request.path !== '/v3/cursor' || response.status !== 200) running.mayWrite = () => false
-    // a rejected request has not changed its stream, which is still open if the baton was an earlier one
-    const writeWatchers = response.status === 200 ? ticket.createWatchers() : []
-    const watchers = [...writeWatchers, this.#createBatonWatcher(running, attributes)]
+    const mayChangeData = writes.mayChangeData(effect)
+    running.mayWrite = () => mayChangeData
+    const write = await this.#writes.enter(id, writes, effect, signal)
+    const response = await this.#sendToEnd(write, call, body.text)
+    const isCursor = request.path === '/v3/cursor' && response.status === 200
+    if (!isCursor) running.mayWrite = () => false
+    const watchers = [...write.createWatchers(), this.#createBatonWatcher(running, attributes)]
     if (!running.mayWrite()) return await buildClientResponse(response, watchers)
     // if the connection were closed, the server would execute the remaining steps at an unknown time
     const onEnd = (isComplete: boolean): void => {
-      if (!isComplete) this.#abandoned.add(id)
+      if (!isComplete) write.onAbandoned()
     }
     const guard = new UnreadResponseGuard(() => this.#writes.isContended(id, writes))
     const clientResponse = await buildClientResponse(
       response,
-      [...watchers, { onEnd }, guard.watcher],
+      [{ onEnd }, ...watchers, guard.watcher],
       'drain',
     )
     if (clientResponse.body instanceof Readable) guard.watch(clientResponse.body)
@@ -195,41 +189,28 @@ export class StreamRequests {
     )
   }
 
-  /** Whether the server may still execute an aborted request to a database. */
-  isAbandoned(id: DatabaseId): boolean {
-    return this.#abandoned.has(id)
-  }
-
-  /** Called when the server has stopped, which ends all aborted requests. */
-  forgetAbandoned(): void {
-    this.#abandoned.clear()
-  }
-
   /**
    * Sends a request. If it may hold or acquire the write lock, waits for the response even after the client has disconnected: an
    * aborted request would leave the lock to a stream that no client can use, and block all writers.
    */
   async #sendToEnd(
-    ticket: WriteTicket,
+    write: WriteRequest,
     call: ClientRequest & RunningCall,
     body: string,
   ): Promise<UpstreamResponse> {
     const { running, signal } = call
-    const { mayHoldLock } = ticket
+    const { mayHoldLock } = write
     try {
       const heldCall = mayHoldLock ? { ...call, signal: delaySignal(running, ABANDONED_MS) } : call
       const response = await this.#upstream.send(heldCall, body)
-      ticket.onResponse()
+      if (response.status !== 200) write.onRejected()
+      else if (call.request.path !== '/v3/cursor') write.onExecuted()
       if (!mayHoldLock || !signal.aborted || response.status !== 200) return response
-      await this.#closeAbandoned(call.id, response, ticket.createWatchers())
-      ticket.onStreamClosed()
+      await this.#closeAbandoned(call.id, response, write.createWatchers())
+      write.onStreamClosed()
     } catch (error) {
-      if (isConnectionError(error)) ticket.onStreamClosed()
-      // the server may still execute it
-      else {
-        ticket.onAbort()
-        if (running.mayWrite()) this.#abandoned.add(call.id)
-      }
+      if (isConnectionError(error)) write.onStreamClosed()
+      else write.onAbandoned()
       throw error
     }
     throw signal.reason

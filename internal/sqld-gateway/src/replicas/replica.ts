@@ -47,7 +47,7 @@ export class Replica implements AsyncDisposable {
         remote: undefined,
         primary: { grpcUrl: proxy.url, keys, exists: (id: DatabaseId) => primary.exists(id) },
       },
-      { onStart: () => replica.streams.forgetAbandoned(), filterAttachable },
+      { onStart: () => {}, filterAttachable },
     )
     const replica = new Replica(upstream, proxy, writes)
     try {

@@ -1,8 +1,10 @@
 import fc from 'fast-check'
 import { beforeEach, expect, test, vi } from 'vitest'
+import { endWrite } from '../../../../test/support/end-write.ts'
 import { NO_EFFECT, type WriteEffect } from '../request/write-effect.ts'
+import { StreamWrites } from './stream-writes.ts'
 import { WalCheckpointer } from './wal-checkpointer.ts'
-import { StreamWriteState, WriteGate } from './write-gate.ts'
+import { WriteGate } from './write-gate.ts'
 
 // Runs generated writers in virtual time on a model of libsql-server, behind the write gate and the WAL checkpointer.
 
@@ -10,6 +12,8 @@ const WINDOW_MS = 5_000
 const STREAM_IDLE_MS = 10_000
 /** Maximum time that the checkpointer waits for writers, plus the maximum time that writers then wait for the checkpoint. */
 const MAX_WAIT_MS = 5_500 + 4_000
+/** After this time an abandoned request no longer counts as a writer. */
+const FORGOTTEN_MS = 11_000
 const LARGE_BYTES = 8 * 1_024 ** 2
 
 const BEGIN: WriteEffect = { ...NO_EFFECT, mayWrite: true, beginsTransaction: true }
@@ -22,6 +26,7 @@ const EFFECTS = {
   'begin and fail': BEGIN,
   'begin deferred': { ...NO_EFFECT, beginsTransaction: true },
   commit: COMMIT,
+  'commit that fails': COMMIT,
   /** A step of a batch whose condition does not hold. */
   'skipped commit': COMMIT,
 } satisfies Record<string, WriteEffect>
@@ -31,6 +36,12 @@ interface Step {
   /** Pause before the step. */
   readonly pauseMs: number
   readonly durationMs: number
+  /**
+   * - `sent twice`: the server rejects the second request, whose baton has been used
+   * - `abandoned`: the client disconnects, and sends nothing more
+   */
+  readonly fault: 'none' | 'sent twice' | 'abandoned'
+  readonly isCursor: boolean
 }
 
 /** The write lock: granted in order of arrival, and held by a transaction for 5 s while another waits. */
@@ -76,12 +87,15 @@ beforeEach(() => void vi.useFakeTimers())
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
 async function run(programs: readonly (readonly Step[])[], checkpointMs: number) {
-  const [gate, lock, violations] = [new WriteGate(), new ModelLock(), [] as string[]]
+  const gate = new WriteGate(() => checkpointer.onWrite())
+  const [lock, violations] = [new ModelLock(), [] as string[]]
   let [bytes, checkpoints, lastCheckpointAt] = [0, 0, -Infinity]
   /** Streams with a transaction, including timed-out ones, and whether the transaction acquired the lock. */
   const openStreams = new Map<object, boolean>()
   /** Streams whose transaction appears to have ended. */
   const apparentlyEnded = new Set<object | null>()
+  /** When the last request of a stream was abandoned. */
+  const abandonedAt = new Map<object | null, number>()
   const checkpointer = new WalCheckpointer(gate, {
     bytes: async () => bytes,
     onNotice: () => {},
@@ -90,7 +104,8 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
       const now = performance.now()
       const isFirst = now - lastCheckpointAt > checkpointMs
       // allowed if the server could take the lock from its holder, or if the holder's skipped COMMIT looks like one that ran
-      const isAllowed = now - lock.heldSince >= WINDOW_MS || apparentlyEnded.has(lock.holder)
+      const isForgotten = now - (abandonedAt.get(lock.holder) ?? now) > FORGOTTEN_MS
+      const isAllowed = now - lock.heldSince >= WINDOW_MS || apparentlyEnded.has(lock.holder) || isForgotten
       if (isFirst && lock.holder && !isAllowed) violations.push(`a checkpoint overlapped a writer at ${now}`)
       lastCheckpointAt = now
       await sleep(checkpointMs)
@@ -98,7 +113,7 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
     },
   })
   /** Executes a step on the server. @returns whether it is rejected */
-  const serve = async (stream: object, { action, durationMs }: Omit<Step, 'pauseMs'>): Promise<boolean> => {
+  const serve = async (stream: object, { action, durationMs }: Step): Promise<boolean> => {
     const isOpen = openStreams.has(stream)
     if (openStreams.get(stream) && lock.holder !== stream) {
       // its transaction has timed out
@@ -120,31 +135,40 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
       apparentlyEnded.delete(stream)
     }
     if (!openStreams.has(stream)) lock.release(stream)
-    return action === 'begin and fail'
+    return action === 'begin and fail' || action === 'commit that fails'
   }
-  const runStep = async (
-    stream: object,
-    writes: StreamWriteState,
-    { action, durationMs }: Step,
-  ): Promise<void> => {
+  /** @returns whether the client can continue */
+  const runStep = async (stream: object, writes: StreamWrites, step: Step): Promise<boolean> => {
+    const { action, fault, isCursor } = step
     const effect = EFFECTS[action]
     const [from, hasBegun] = [performance.now(), writes.hasBegun]
-    await gate.enter(writes, effect, new AbortController().signal)
+    const { signal } = new AbortController()
+    const request = await gate.enter(writes, effect, signal)
     const waitedMs = performance.now() - from
     if (waitedMs > (hasBegun ? 0 : MAX_WAIT_MS)) violations.push(`${action} waited ${waitedMs} ms`)
-    const hasError = await serve(stream, { action, durationMs })
-    gate.onResponse(writes, effect)
-    gate.onEnd(writes, effect, { isContinued: true, hasError })
+    const served = serve(stream, step)
+    if (fault === 'sent twice') (await gate.enter(writes, effect, signal)).onRejected()
+    if (fault === 'abandoned') {
+      await sleep(1)
+      request.onAbandoned()
+      abandonedAt.set(stream, performance.now())
+      await served
+      return false
+    }
+    const hasError = await served
+    endWrite(request, [`{"baton":"b"${hasError ? ',"message":"failed"' : ''}`], isCursor)
     const isOpen = openStreams.has(stream) || apparentlyEnded.has(stream)
-    if (!isOpen && !hasError && !hasBegun && gate.isWriter(writes))
+    if (!isOpen && !hasError && !hasBegun && writes.isWriter)
       violations.push(`still a writer after its ${action}`)
-    if (effect.mayWrite) checkpointer.onWrite()
+    const holdsLock = openStreams.get(stream) && lock.holder === stream && !apparentlyEnded.has(stream)
+    if (holdsLock && !writes.isWriter) violations.push(`no longer a writer after its ${action}`)
+    return true
   }
   const runProgram = async (steps: readonly Step[]): Promise<void> => {
-    const [stream, writes] = [{}, new StreamWriteState()]
+    const [stream, writes] = [{}, new StreamWrites()]
     for (const step of steps) {
       await sleep(step.pauseMs)
-      await runStep(stream, writes, step)
+      if (!(await runStep(stream, writes, step))) break
     }
     // its client has disconnected; the server closes the stream
     await sleep(STREAM_IDLE_MS)
@@ -162,7 +186,13 @@ async function run(programs: readonly (readonly Step[])[], checkpointMs: number)
   return { violations, checkpoints }
 }
 
-const step = (action: Step['action'], pauseMs = 0, durationMs = 1): Step => ({ action, pauseMs, durationMs })
+const step = (action: Step['action'], pauseMs = 0, fault: Step['fault'] = 'none'): Step => ({
+  action,
+  pauseMs,
+  durationMs: 1,
+  fault,
+  isCursor: false,
+})
 /** After a transaction has timed out, its stream starts another one. */
 const RESTARTED_TRANSACTION = [
   [step('begin'), step('insert', 6_000), step('begin and fail')],
@@ -181,6 +211,8 @@ const steps = fc.array(
     action: fc.constantFrom<Step['action']>('insert', ...(Object.keys(EFFECTS) as Step['action'][])),
     pauseMs: fc.constantFrom(0, 0, 5, 100, 6_000),
     durationMs: fc.constantFrom(1, 20, 300),
+    fault: fc.constantFrom<Step['fault']>('none', 'none', 'none', 'sent twice', 'abandoned'),
+    isCursor: fc.boolean(),
   }),
   { minLength: 1, maxLength: 6 },
 )

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import type { BodyWatcher } from '@batonsql/server-common/http'
-import { LOCK_PERIOD_MS } from './write-gate.ts'
+import { LOCK_PERIOD_MS } from './stream-writes.ts'
 
 const POLL_MS = 500
 

@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { endWrite } from '../../../../test/support/end-write.ts'
 import { NO_EFFECT } from '../request/write-effect.ts'
+import { StreamWrites } from './stream-writes.ts'
 import { WalCheckpointer } from './wal-checkpointer.ts'
-import { StreamWriteState, WriteGate } from './write-gate.ts'
+import { WriteGate } from './write-gate.ts'
 
 const MEGABYTE = 1_024 ** 2
 const INSERT = { ...NO_EFFECT, mayWrite: true }
@@ -16,7 +18,7 @@ afterEach(() => {
 /** Creates a WAL that a checkpoint empties in 10 ms, unless a reader needs it. */
 function createWal() {
   const state = { bytes: 0, isRead: false, checkpoints: [] as number[], reports: [] as number[] }
-  const gate = new WriteGate()
+  const gate = new WriteGate(() => checkpointer.onWrite())
   const checkpointer = new WalCheckpointer(gate, {
     bytes: async () => state.bytes,
     checkpoint: async () => {
@@ -30,13 +32,11 @@ function createWal() {
   const entryTimes: number[] = []
   /** Performs a write that finishes at once. */
   const write = async (megabytes: number): Promise<void> => {
-    const stream = new StreamWriteState()
-    await gate.enter(stream, INSERT, new AbortController().signal)
+    const stream = new StreamWrites()
+    const request = await gate.enter(stream, INSERT, new AbortController().signal)
     entryTimes.push(performance.now() - startedAt)
     state.bytes += megabytes * MEGABYTE
-    gate.onResponse(stream, INSERT)
-    gate.onEnd(stream, INSERT, { isContinued: false, hasError: false })
-    checkpointer.onWrite()
+    endWrite(request, ['{"baton":null'])
   }
   return { state, entryTimes, write, checkpointer, gate }
 }
@@ -81,8 +81,8 @@ test('truncates the WAL when the reader has finished, without another write', as
 
 test('a writer that does not finish delays others for half a second, and the checkpoint is retried', async () => {
   const { state, entryTimes, write, gate } = createWal()
-  const openWriter = new StreamWriteState()
-  await gate.enter(
+  const openWriter = new StreamWrites()
+  const request = await gate.enter(
     openWriter,
     { ...NO_EFFECT, mayWrite: true, beginsTransaction: true },
     new AbortController().signal,
@@ -95,12 +95,7 @@ test('a writer that does not finish delays others for half a second, and the che
   expect(entryTimes[1]).toBeGreaterThanOrEqual(600)
   expect(entryTimes[1]).toBeLessThan(750)
   expect(state.checkpoints).toEqual([])
-  gate.onResponse(openWriter, INSERT)
-  gate.onEnd(
-    openWriter,
-    { ...NO_EFFECT, mayWrite: true, endsTransaction: true },
-    { isContinued: true, hasError: false },
-  )
+  endWrite(request, ['{"baton":null'])
   await vi.advanceTimersByTimeAsync(10_000)
   expect(state.bytes).toBe(0)
 })

@@ -1,6 +1,8 @@
 import { beforeEach, expect, test, vi } from 'vitest'
+import { endWrite } from '../../../../test/support/end-write.ts'
 import { NO_EFFECT, type WriteEffect } from '../request/write-effect.ts'
-import { StreamWriteState, WriteGate } from './write-gate.ts'
+import { StreamWrites } from './stream-writes.ts'
+import { WriteGate } from './write-gate.ts'
 
 const INSERT: WriteEffect = { ...NO_EFFECT, mayWrite: true }
 const BEGIN_IMMEDIATE: WriteEffect = { ...NO_EFFECT, mayWrite: true, beginsTransaction: true }
@@ -13,13 +15,11 @@ beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 
 /** Sends a request and reads its response. */
 async function run(
   gate: WriteGate,
-  stream: StreamWriteState,
+  stream: StreamWrites,
   effect: WriteEffect,
   hasError = false,
 ): Promise<void> {
-  await gate.enter(stream, effect, signal)
-  gate.onResponse(stream, effect)
-  gate.onEnd(stream, effect, { isContinued: true, hasError })
+  endWrite(await gate.enter(stream, effect, signal), [`{"baton":"b"${hasError ? ',"message":"failed"' : ''}`])
 }
 
 /** Records finished requests in order. */
@@ -38,7 +38,7 @@ const settle = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0)
 
 test('the work waits for open write transactions; new writers wait for the work, but readers do not', async () => {
   const gate = new WriteGate()
-  const [first, second, reader] = [new StreamWriteState(), new StreamWriteState(), new StreamWriteState()]
+  const [first, second, reader] = [new StreamWrites(), new StreamWrites(), new StreamWrites()]
   const { names, record } = recordOrder()
   await run(gate, first, BEGIN_IMMEDIATE)
   let finish = (): void => {}
@@ -68,7 +68,7 @@ test('the work waits for open write transactions; new writers wait for the work,
 
 test('a COMMIT that fails leaves the transaction open', async () => {
   const gate = new WriteGate()
-  const stream = new StreamWriteState()
+  const stream = new StreamWrites()
   await run(gate, stream, BEGIN_IMMEDIATE)
   await run(gate, stream, COMMIT, true)
   const work = vi.fn(async () => {})
@@ -82,10 +82,10 @@ test('a COMMIT that fails leaves the transaction open', async () => {
 
 test('if writers do not finish, the work is not run, and waiting writers continue', async () => {
   const gate = new WriteGate()
-  await run(gate, new StreamWriteState(), BEGIN_IMMEDIATE)
+  await run(gate, new StreamWrites(), BEGIN_IMMEDIATE)
   const [work, writer] = [vi.fn(async () => {}), vi.fn()]
   const done = gate.withoutWriters(work, LIMIT_MS, 500)
-  void run(gate, new StreamWriteState(), INSERT).then(writer)
+  void run(gate, new StreamWrites(), INSERT).then(writer)
   await vi.advanceTimersByTimeAsync(499)
   expect(writer).not.toHaveBeenCalled()
   await vi.advanceTimersByTimeAsync(200)
@@ -97,7 +97,7 @@ test('if writers do not finish, the work is not run, and waiting writers continu
 
 test('a stream that began a transaction is not held back, even if the transaction seems to have ended', async () => {
   const gate = new WriteGate()
-  const [holder, waiter] = [new StreamWriteState(), new StreamWriteState()]
+  const [holder, waiter] = [new StreamWrites(), new StreamWrites()]
   await run(gate, holder, BEGIN_IMMEDIATE)
   await run(gate, waiter, BEGIN_IMMEDIATE)
   // a COMMIT that did not run, such as a step of a batch whose condition does not hold
@@ -110,15 +110,20 @@ test('a stream that began a transaction is not held back, even if the transactio
 })
 
 test('a transaction that does not end holds writers back no longer than the server would', async () => {
-  const gate = new WriteGate()
-  await run(gate, new StreamWriteState(), BEGIN_IMMEDIATE)
+  const [gate, holder] = [new WriteGate(), new StreamWrites()]
+  await run(gate, holder, BEGIN_IMMEDIATE)
   const work = vi.fn(async () => {})
   void gate.withoutWriters(work, LIMIT_MS, 60_000)
   // no other writer is waiting, so it is not limited
   await vi.advanceTimersByTimeAsync(6_000)
   expect(work).not.toHaveBeenCalled()
+  const statement = await gate.enter(holder, NO_EFFECT, signal)
   const writer = vi.fn()
-  void run(gate, new StreamWriteState(), INSERT).then(writer)
+  void run(gate, new StreamWrites(), INSERT).then(writer)
+  await settle()
+  // the server does not take the lock from a running statement
+  expect(work).not.toHaveBeenCalled()
+  endWrite(statement, ['{"baton":"b"'])
   await settle()
   expect(work).toHaveBeenCalledOnce()
   await settle()
@@ -130,7 +135,7 @@ test('writers wait for the work only up to its time limit', async () => {
   void gate.withoutWriters(() => new Promise(() => {}), LIMIT_MS)
   await settle()
   const writer = vi.fn()
-  void run(gate, new StreamWriteState(), INSERT).then(writer)
+  void run(gate, new StreamWrites(), INSERT).then(writer)
   await vi.advanceTimersByTimeAsync(LIMIT_MS - 1)
   expect(writer).not.toHaveBeenCalled()
   await vi.advanceTimersByTimeAsync(1)
@@ -141,7 +146,7 @@ test('a writer whose client disconnects stops waiting', async () => {
   const gate = new WriteGate()
   void gate.withoutWriters(() => new Promise(() => {}), LIMIT_MS)
   const client = new AbortController()
-  const entry = gate.enter(new StreamWriteState(), INSERT, client.signal)
+  const entry = gate.enter(new StreamWrites(), INSERT, client.signal)
   client.abort(new Error('left'))
   await expect(entry).rejects.toThrow('left')
   expect(gate.writers).toEqual([])
@@ -149,13 +154,10 @@ test('a writer whose client disconnects stops waiting', async () => {
 
 test('only requests that may write count as pending writes, also on a stream that may hold the write lock', async () => {
   const gate = new WriteGate()
-  const [transaction, other] = [new StreamWriteState(), new StreamWriteState()]
-  const send = async (stream: StreamWriteState, effect: WriteEffect): Promise<() => void> => {
-    await gate.enter(stream, effect, signal)
-    return () => {
-      gate.onResponse(stream, effect)
-      gate.onEnd(stream, effect, { isContinued: stream === transaction, hasError: false })
-    }
+  const [transaction, other] = [new StreamWrites(), new StreamWrites()]
+  const send = async (stream: StreamWrites, effect: WriteEffect): Promise<() => void> => {
+    const request = await gate.enter(stream, effect, signal)
+    return () => endWrite(request, [stream === transaction ? '{"baton":"b"' : '{"baton":null'])
   }
   await run(gate, transaction, BEGIN_IMMEDIATE)
   const receiveRead = await send(transaction, NO_EFFECT)

@@ -1,45 +1,29 @@
-import type { StoredEffects, WriteEffect } from '../request/write-effect.ts'
+import type { WriteEffect } from '../request/write-effect.ts'
+import { type StreamWrites, WriteRequest } from './stream-writes.ts'
 
-/** How long the server lets a transaction hold the write lock. After that, a waiting writer takes over the lock. */
-export const LOCK_PERIOD_MS = 5_000
-/** After this time the server has closed an idle stream and rolled its transaction back. */
-const STREAM_EXPIRED_MS = 11_000
 /** Interval at which idle transactions are checked while the gate is closed. */
 const POLL_MS = 100
-
-/** The transaction state of a stream. */
-export class StreamWriteState {
-  /** Whether a transaction may be open. */
-  isOpen = false
-  /** When its last response arrived; null while a request is in flight. */
-  idleSince: number | null = null
-  /** Whether the request in flight may write. */
-  isWriting = false
-  /** Whether it has ever begun a transaction. Because its end cannot be detected reliably, such a stream is never held back. */
-  hasBegun = false
-  /** When the first write of its transaction was executed; null before. Has a meaning only while the stream is a writer. */
-  lockedSince: number | null = null
-  readonly stored: StoredEffects = new Map()
-}
-
-export interface WriteEnd {
-  /** Whether its stream remains open. */
-  readonly isContinued: boolean
-  readonly hasError: boolean
-}
 
 /**
  * Tracks which streams of one database may hold its write lock or wait for it, and can hold back new ones: for a checkpoint, during
  * which libsql-server may lose a waiting writer. A stream that may hold the lock always passes; otherwise it could never release it.
  */
 export class WriteGate {
-  readonly #writers = new Set<StreamWriteState>()
+  readonly #writers = new Set<StreamWrites>()
+  readonly #onWriteEnd: () => void
   #queue: (() => void)[] = []
   #isClosed = false
   /** Wakes `withoutWriters`. */
   #onChange = (): void => {}
   /** When the last write got a response, or the first of the pending ones was sent; null if none is pending. */
   #stalledSince: number | null = null
+  /** Whether the server may still execute an abandoned request that changes data. */
+  hasAbandoned = false
+
+  /** @param onWriteEnd called after each request that may have written */
+  constructor(onWriteEnd = (): void => {}) {
+    this.#onWriteEnd = onWriteEnd
+  }
 
   /** How long pending writes have had no response. */
   get stalledMs(): number {
@@ -47,25 +31,20 @@ export class WriteGate {
   }
 
   /** Streams that may hold the write lock, or wait for it at the server. */
-  get writers(): readonly StreamWriteState[] {
+  get writers(): readonly StreamWrites[] {
     return [...this.#writers]
   }
 
-  isWriter(stream: StreamWriteState): boolean {
-    return this.#writers.has(stream)
-  }
-
   /** Waits until a request may be sent. Rejects if its client disconnects meanwhile. */
-  async enter(stream: StreamWriteState, effect: WriteEffect, signal: AbortSignal): Promise<void> {
-    const isWriter = this.#writers.has(stream)
-    if (effect.mayWrite && !isWriter && !stream.hasBegun && this.#isClosed) await this.#waitUntilOpen(signal)
-    stream.hasBegun ||= effect.beginsTransaction
-    stream.idleSince = null
-    stream.isWriting = effect.mayWrite
-    if (effect.mayWrite) this.#stalledSince ??= performance.now()
-    // if the server took the lock from its transaction, the stream may have begun another
-    if (effect.beginsTransaction || !isWriter) stream.lockedSince = null
-    if (effect.mayWrite) this.#writers.add(stream)
+  async enter(stream: StreamWrites, effect: WriteEffect, signal: AbortSignal): Promise<WriteRequest> {
+    const { mayWrite } = effect
+    if (mayWrite && !stream.isWriter && !stream.hasBegun && this.#isClosed) await this.#waitUntilOpen(signal)
+    const request = new WriteRequest(this, stream, effect)
+    if (mayWrite) {
+      this.#stalledSince ??= performance.now()
+      this.#writers.add(stream)
+    }
+    return request
   }
 
   #waitUntilOpen(signal: AbortSignal): Promise<void> {
@@ -85,18 +64,18 @@ export class WriteGate {
     })
   }
 
-  /** Called when the server has executed a request, before its result is known. */
-  onResponse(stream: StreamWriteState, { mayWrite }: WriteEffect): void {
-    this.markIdle(stream)
+  /** Called when the server has responded to a request that is no longer running. */
+  onResponse({ mayWrite }: WriteEffect): void {
     if (!mayWrite) return
     const hasPendingWrite = this.writers.some(({ isWriting }) => isWriting)
     this.#stalledSince = hasPendingWrite ? performance.now() : null
   }
 
-  /** Called when the server has responded, or the client no longer waits: the request may then still be executed. */
-  markIdle(stream: StreamWriteState): void {
-    stream.idleSince = performance.now()
-    stream.isWriting = false
+  /** Called when a request has ended. */
+  onEnd(stream: StreamWrites, { mayWrite }: WriteEffect): void {
+    if (!stream.isWriter) this.#writers.delete(stream)
+    this.#onChange()
+    if (mayWrite) this.#onWriteEnd()
   }
 
   /** Called when the server has responded to a probe, or has stopped: pending writes no longer show that it does not respond. */
@@ -104,20 +83,15 @@ export class WriteGate {
     this.#stalledSince = null
   }
 
-  /** Called when the response was read to its end. */
-  onEnd(stream: StreamWriteState, effect: WriteEffect, { isContinued, hasError }: WriteEnd): void {
-    // only a write that was executed acquires the lock
-    if (effect.mayWrite && !hasError) stream.lockedSince ??= performance.now()
-    const hasEnded = effect.endsTransaction && !hasError
-    stream.isOpen = isContinued && !hasEnded && (stream.isOpen || effect.beginsTransaction)
-    if (!stream.isOpen) this.#writers.delete(stream)
+  /** Called when streams, by default all, were closed. A stream with a running request ends with that. */
+  forgetIdle(streams: Iterable<StreamWrites> = this.#writers): void {
+    for (const stream of streams) if (!stream.isRunning) this.#forget(stream)
     this.#onChange()
   }
 
-  /** Called when streams, by default all, were closed: drops their transactions, except those with a request in flight. */
-  forgetIdle(streams: Iterable<StreamWriteState> = this.#writers): void {
-    for (const stream of streams) if (stream.idleSince !== null) this.#writers.delete(stream)
-    this.#onChange()
+  #forget(stream: StreamWrites): void {
+    stream.forget()
+    this.#writers.delete(stream)
   }
 
   /**
@@ -144,13 +118,9 @@ export class WriteGate {
 
   #hasNoActiveWriter(): boolean {
     const now = performance.now()
-    for (const stream of this.#writers)
-      if (stream.idleSince !== null && now - stream.idleSince > STREAM_EXPIRED_MS)
-        this.#writers.delete(stream)
+    for (const stream of this.#writers) if (stream.hasExpired(now)) this.#forget(stream)
     if (this.#writers.size === 0) return true
-    const isExpired = ({ lockedSince, idleSince }: StreamWriteState): boolean =>
-      idleSince !== null && lockedSince !== null && now - lockedSince > LOCK_PERIOD_MS
-    return this.#queue.length > 0 && this.writers.every(isExpired)
+    return this.#queue.length > 0 && this.writers.every((stream) => stream.hasUsedLockPeriod(now))
   }
 
   async #waitForChange(): Promise<void> {

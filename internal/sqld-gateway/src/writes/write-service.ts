@@ -6,9 +6,9 @@ import type { Upstream } from '../process/upstream.ts'
 import type { WriteEffect } from '../request/write-effect.ts'
 import { isWriteLockFree } from './is-write-lock-free.ts'
 import { STALL_TIMES, type Stall, StallDetector, type StallTimes } from './stall-detector.ts'
+import type { StreamWrites, WriteRequest } from './stream-writes.ts'
 import { WalCheckpointer } from './wal-checkpointer.ts'
-import { type StreamWriteState, WriteGate } from './write-gate.ts'
-import { WriteTicket } from './write-ticket.ts'
+import { WriteGate } from './write-gate.ts'
 
 export interface WriteServiceOptions {
   /** Returns the file of a database; null for a remote server, which manages its WALs itself and is never restarted. */
@@ -81,32 +81,40 @@ export class WriteService {
   /** Waits until a request may be sent. Rejects if its client disconnects meanwhile. */
   async enter(
     id: DatabaseId,
-    stream: StreamWriteState,
+    stream: StreamWrites,
     effect: WriteEffect,
     signal: AbortSignal,
-  ): Promise<WriteTicket> {
-    const { gate, checkpointer } = this.#getDatabase(id)
-    await gate.enter(stream, effect, signal)
-    return new WriteTicket(gate, stream, effect, effect.mayWrite ? () => checkpointer?.onWrite() : () => {})
+  ): Promise<WriteRequest> {
+    return await this.#getDatabase(id).gate.enter(stream, effect, signal)
   }
 
   /** Whether requests on other streams are writing, or waiting for the write lock. */
-  isContended(id: DatabaseId, stream: StreamWriteState): boolean {
+  isContended(id: DatabaseId, stream: StreamWrites): boolean {
     const writers = this.#databases.get(id)?.gate.writers ?? []
-    return writers.some((writer) => writer !== stream && writer.idleSince === null)
+    return writers.some((writer) => writer !== stream && writer.isRunning)
+  }
+
+  /** Whether the server may still execute an abandoned request that changes data. */
+  isAbandoned(id: DatabaseId): boolean {
+    return this.#databases.get(id)?.gate.hasAbandoned === true
   }
 
   /** Called when streams of a database are closed. */
-  forgetStreams(id: DatabaseId, streams: readonly StreamWriteState[]): void {
+  forgetStreams(id: DatabaseId, streams: readonly StreamWrites[]): void {
     this.#databases.get(id)?.gate.forgetIdle(streams)
   }
 
-  /** Called when the server has stopped, and all streams with it. */
+  /** Called when the server has stopped, which has ended all streams. */
   forgetAllStreams(): void {
     for (const { gate } of this.#databases.values()) {
       gate.forgetIdle()
       gate.resetStall()
     }
+    this.forgetAbandoned()
+  }
+
+  forgetAbandoned(): void {
+    for (const { gate } of this.#databases.values()) gate.hasAbandoned = false
   }
 
   remove(id: DatabaseId): void {
@@ -126,14 +134,15 @@ export class WriteService {
   #getDatabase(id: DatabaseId): Database {
     const existing = this.#databases.get(id)
     if (existing !== undefined) return existing
-    const gate = new WriteGate()
+    const gate = new WriteGate(() => checkpointer?.onWrite())
     const file = this.#options.getFile?.(id)
     const wal = {
       bytes: async () => (await stat(`${file}-wal`).catch(() => null))?.size ?? 0,
       checkpoint: () => this.#upstream.withAdmin((admin) => admin.checkpoint(id)),
       onNotice: (text: string) => this.#options.onNotice(id, text),
     }
-    const database = { gate, checkpointer: file === undefined ? null : new WalCheckpointer(gate, wal) }
+    const checkpointer = file === undefined ? null : new WalCheckpointer(gate, wal)
+    const database = { gate, checkpointer }
     this.#databases.set(id, database)
     return database
   }

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
+import { endWrite } from '../../../../test/support/end-write.ts'
 import { NO_EFFECT } from '../request/write-effect.ts'
-import { StreamWriteState, WriteGate } from './write-gate.ts'
-import { WriteTicket } from './write-ticket.ts'
+import { StreamWrites } from './stream-writes.ts'
+import { WriteGate } from './write-gate.ts'
 
 const BEGIN = { ...NO_EFFECT, mayWrite: true, beginsTransaction: true }
 const COMMIT = { ...NO_EFFECT, endsTransaction: true }
@@ -12,17 +13,11 @@ async function receive(
   ...responses: readonly (readonly [typeof NO_EFFECT, ...string[]])[]
 ): Promise<boolean> {
   const gate = new WriteGate()
-  const stream = new StreamWriteState()
+  const stream = new StreamWrites()
   for (const [effect, ...parts] of responses) {
-    await gate.enter(stream, effect, new AbortController().signal)
-    const ticket = new WriteTicket(gate, stream, effect, () => {})
-    ticket.onResponse()
-    for (const watcher of ticket.createWatchers()) {
-      for (const part of parts) watcher.onPart?.(Buffer.from(part))
-      watcher.onEnd?.(true)
-    }
+    endWrite(await gate.enter(stream, effect, new AbortController().signal), parts)
   }
-  return gate.isWriter(stream)
+  return stream.isWriter
 }
 
 test('a transaction ends with a COMMIT whose response arrives in several parts', async () => {
