@@ -58,7 +58,7 @@ const SLOW_PROGRAMS = [
 /** Slow tests of what rarely fails alone. `npm test` without arguments leaves them out, as scripts/test-parts.mjs prints. */
 const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
   unit: [
-    'test/command/{command,platform}.test.ts',
+    'test/command/{command,platform,sql}.test.ts',
     'test/docs/{examples,readme}/*.test.ts',
     'test/generated/linear-scans/*.test.ts',
     'test/generated/simulation/model.test.ts',
@@ -76,7 +76,7 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
     'test/client/{generated-dumps,histories}.test.ts',
     'test/command/on-each-server/{import,rehearse,sql}.test.ts',
     'test/command/on-our-servers/*.test.ts',
-    'test/platform/{crash,ended-attach,key-sets}.test.ts',
+    'test/platform/{crash,ended-access,ended-attach,key-sets}.test.ts',
     'test/server/real-clients.test.ts',
   ],
   sqld: [
@@ -85,12 +85,12 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
     // these depend on the client, the libraries and the command more than on the server
     'test/adapters/works-with/*.test.ts',
     'test/adapters/kysely/{crud,faults,generated-batches,introspection,json,migrations,not-awaited,signals,stream,versions}.test.ts',
-    'test/adapters/drizzle/{blobs,faults,integers,queries,relations,wrong-entry}.test.ts',
+    'test/adapters/drizzle/{blobs,faults,integers,migrate,queries,relations,wrong-entry}.test.ts',
     'test/command/on-each-server/*.test.ts',
     'test/command/on-our-servers/*.test.ts',
-    'test/client/{aborted-calls,generated-dumps,histories,inserted-rowids}.test.ts',
+    'test/client/{aborted-calls,exact-dumps,generated-dumps,histories,inserted-rowids}.test.ts',
     'test/client/serverless/*.test.ts',
-    'test/platform/{authorization,backup,ended-access,group-processes,key-sets,organizations,replicas,transfers}.test.ts',
+    'test/platform/{authorization,backup,crash,ended-access,exports,group-processes,key-sets,organizations,replicas,tls-proxy,transfers}.test.ts',
     'test/server/real-clients.test.ts',
   ],
 }
