@@ -50,7 +50,6 @@ interface CheckedRequest {
   readonly body: RebuiltBody
   /** Attributes of its stream after this request. */
   readonly attributes: StreamAttributes
-  readonly isNewStream: boolean
 }
 
 /** Rules that apply once the body of a request has been received. */
@@ -136,12 +135,12 @@ export class StreamRequests {
     }
     const writes = stream?.writes ?? new StreamWrites()
     const attributes = { database: id, mayWrite, hasAttached, attached, writes }
-    return { call, body, attributes, isNewStream: stream === null }
+    return { call, body, attributes }
   }
 
   /** Sends a request when its writes may proceed. @param migrationRejection see {@link StreamRules} */
   async #send(
-    { call, body, attributes, isNewStream }: CheckedRequest,
+    { call, body, attributes }: CheckedRequest,
     migrationRejection: string | null,
   ): Promise<ServiceResponse> {
     const { id, request, running, signal } = call
