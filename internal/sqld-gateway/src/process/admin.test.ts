@@ -44,3 +44,11 @@ test('a change is retried while the server rejects it temporarily, for at most t
   expect(rejections).toEqual([])
   await expect(admin.configure('a', CONFIG)).rejects.toThrow('database is locked')
 })
+
+// writers are held back until then
+test('a checkpoint ends with the response of the server', async () => {
+  const admin = await startServer(({ method }, response) =>
+    response.writeHead(method === 'POST' ? 500 : 200).end(),
+  )
+  await expect(admin.checkpoint('a')).rejects.toMatchObject({ status: 500 })
+})

@@ -146,7 +146,7 @@ export class SqldAdmin {
   }
 
   /**
-   * Starts a WAL checkpoint that truncates the WAL unless a reader needs it. The response does not report whether it did.
+   * Runs a WAL checkpoint that truncates the WAL unless a reader needs it. The response does not report whether it did.
    * The namespace is loaded first: a checkpoint of an unloaded namespace makes the server report it as missing until the
    * next start.
    */
