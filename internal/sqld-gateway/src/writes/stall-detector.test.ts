@@ -52,6 +52,12 @@ test('while a stall lasts, the server receives one probe', async () => {
   expect(probe).toHaveBeenCalledOnce()
 })
 
+test('a stall after another one is examined with a new probe', async () => {
+  const [probe, stalledMs] = [vi.fn(neverResolve), vi.fn(() => TIMES.stallAfterMs + 1)]
+  watch({ probe, stalledMs, onStall: async () => void stalledMs.mockReturnValueOnce(0) })
+  await expect.poll(() => probe.mock.calls.length).toBeGreaterThan(1)
+})
+
 test('does not report a stall while the server is healthy or busy', async () => {
   expect(await detectsStall({ stalledMs: () => TIMES.stallAfterMs - 1 })).toBe(false)
   expect(await detectsStall({ probe: async () => {} })).toBe(false)

@@ -74,7 +74,12 @@ export class StallDetector {
   #check(): void {
     this.#readClock()
     for (const id of this.#writes.databases()) {
-      if (this.#stalledMs(id) < this.#times.stallAfterMs || this.#examining.has(id)) continue
+      if (this.#stalledMs(id) < this.#times.stallAfterMs) {
+        // a probe without a response says nothing about the next stall
+        this.#probes.delete(id)
+        continue
+      }
+      if (this.#examining.has(id)) continue
       this.#examining.add(id)
       this.#examine(id)
         // the next check examines it again
