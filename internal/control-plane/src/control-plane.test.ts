@@ -28,7 +28,9 @@ test('closing reports calls that are still running after 5 s', async () => {
   const closed = plane.close()
   vi.advanceTimersByTime(5_000)
   await closed
-  expect(reported.mock.calls).toEqual([['the server was closed while calls were still running after 5 s: 1']])
+  expect(reported.mock.calls).toEqual([
+    ['the server was closed after 5 s, while calls were still running: 1'],
+  ])
   resolve()
   await call
 })

@@ -172,7 +172,7 @@ export class ControlPlane {
   async close(): Promise<void> {
     await withTimeLimit(Promise.allSettled(this.#calls), CALLS_LIMIT_MS)
     const { size } = this.#calls
-    if (size > 0) console.error(`the server was closed while calls were still running after 5 s: ${size}`)
+    if (size > 0) console.error(`the server was closed after 5 s, while calls were still running: ${size}`)
     this.registry.close()
   }
 

@@ -43,6 +43,8 @@ test('reports a stall if neither writes nor a probe get a response while the wri
   expect(await watch({}).stalled).toEqual({ stalledMs, serverResponds: true })
   const unresponsive = { isLockFree: async () => false, responds: async () => false }
   expect(await watch(unresponsive).stalled).toEqual({ stalledMs, serverResponds: false })
+  const probe = vi.fn(neverResolve).mockRejectedValueOnce(new Error('the connection was closed'))
+  expect(await watch({ probe }).stalled).toEqual({ stalledMs, serverResponds: true })
 })
 
 test('while a stall lasts, the server receives one probe', async () => {
