@@ -120,7 +120,7 @@ test('a transaction may still hold the write lock after the sender of a rejected
   const enter = vi.spyOn(writes, 'enter')
   for (const args of [[null, 'BEGIN IMMEDIATE'], ['A'.repeat(64)]] as const)
     await toResponse(await insert(...args)).text()
-  expect((await enter.mock.results[0]?.value).mayHoldLock).toBe(true)
+  expect(await enter.mock.results[0]?.value).toMatchObject({ mayHoldLock: true })
 })
 
 test('a transaction may still hold the write lock after its server has rejected an earlier baton', async () => {
