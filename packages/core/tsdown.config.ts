@@ -20,8 +20,8 @@ const omitUnused = {
 const readUndiciFile = (file: string): string =>
   readFileSync(new URL(`node_modules/undici/${file}`, import.meta.url), 'utf8')
 /**
- * Node's own timers, and microtasks of a promise: the fake timers of a user's tests replace the global functions. A second request
- * would never be sent, and with Jest's `queueMicrotask`, connections would never be closed.
+ * Node's own timers, and microtasks of a promise, because the fake timers of a user's tests replace the global functions: a second
+ * request would never be sent, and with Jest, which also replaces `queueMicrotask`, connections would never be closed.
  */
 const TIMERS = `import { clearImmediate, clearTimeout, setImmediate, setTimeout } from 'node:timers'
 const queueMicrotask = (callback) => void Promise.resolve().then(callback)`

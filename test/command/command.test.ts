@@ -263,8 +263,9 @@ test.each([
     /the tokens could not be written to \/dev\/null\/x/,
   ],
   [['dev', '--port', '0', '--auth', '--token-file', ''], 2, /^$/, /\n\nbaton dev: --token-file is empty\n$/],
-  [['sql', 'default', ''], 2, /^$/, /\n\nbaton sql: \[STATEMENTS\] is empty\n$/],
-  [['databases', 'create', ''], 2, /^$/, /\n\nbaton databases create: NAME is empty\n$/],
+  [['sql', ''], 2, /^$/, /\n\nbaton sql: argument 1 is empty\n$/],
+  [['sql', 'default', ''], 2, /^$/, /\n\nbaton sql: argument 2 is empty\n$/],
+  [['databases', 'create', ''], 2, /^$/, /\n\nbaton databases create: argument 1 is empty\n$/],
   [['rehearse', 'default', '--', ''], 2, /^$/, /^baton rehearse: pass the command after --/],
   [['dump', '-o', ''], 2, /^$/, /\n\nbaton dump: --output is empty\n$/],
   [

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type LocalServer, type LocalServerOptions, startLocalServer } from '@batonsql/local-server'
 import { createGroupKey } from '../server/group-key.ts'
+import { closeOnError } from '../support/close-on-error.ts'
 import { hasSqld } from '../support/has-sqld.ts'
 
 /** A kind of server to attack. */
@@ -40,8 +41,10 @@ export class AttackedServer implements AsyncDisposable {
     const directory = await mkdtemp(join(tmpdir(), 'baton-attack-'))
     const key = await createGroupKey(join(directory, 'data'))
     const server = await startLocalServer({ ...kind, dataDirectory: join(directory, 'data'), ...options })
-    await server.createDatabase('app')
-    await server.createDatabase('other')
+    await closeOnError(server, async () => {
+      await server.createDatabase('app')
+      await server.createDatabase('other')
+    })
     return new AttackedServer(server, directory, kind.auth, key)
   }
 

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startLocalServer } from '@batonsql/local-server'
 import { describe, expect, test } from 'vitest'
+import { closeOnError } from '../support/close-on-error.ts'
 import { startWith } from './start-with.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
 
@@ -16,11 +17,13 @@ const SELECT_NEAREST = "SELECT id FROM vector_top_k('n_vector', vector32('[1,0]'
 /** Starts a server with a database of vectors, and creates a read-only token for it. */
 async function startWithReader() {
   const server = await startLocalServer({ auth: true })
-  const { url, authToken } = await server.createDatabase('app')
-  const ownerToken = authToken as string
-  for (const sql of CREATE_VECTORS) await query(url, sql, { token: ownerToken })
-  const readerToken = await server.createToken('app', { authorization: 'read-only' })
-  return { server, url, ownerToken, readerToken }
+  return await closeOnError(server, async () => {
+    const { url, authToken } = await server.createDatabase('app')
+    const ownerToken = authToken as string
+    for (const sql of CREATE_VECTORS) await query(url, sql, { token: ownerToken })
+    const readerToken = await server.createToken('app', { authorization: 'read-only' })
+    return { server, url, ownerToken, readerToken }
+  })
 }
 
 describe('SQL cannot access anything but its database', () => {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { exportFromDirectory, startLocalServer } from '@batonsql/local-server'
 import { expect, test, vi } from 'vitest'
+import { closeOnError } from '../support/close-on-error.ts'
 import { hasSqld } from '../support/has-sqld.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { close, execute, pipeline, query } from './wire.ts'
@@ -14,14 +15,16 @@ async function startServerWithTable() {
   await mkdir(exports, { recursive: true })
   await writeFile(join(exports, '7.db'), 'left by a process that was killed')
   const server = await startLocalServer({ backend: 'embedded', auth: true, dataDirectory })
-  const { url, authToken } = await server.createDatabase('app')
-  const owner = { token: authToken as string }
-  const reader = { token: await server.createToken('app', { authorization: 'read-only' }) }
-  await query(url, 'create table t(a)', owner)
-  await query(url, 'insert into t select zeroblob(100000) from generate_series(1, 40)', owner)
-  const address = new URL('export/1', url.endsWith('/') ? url : `${url}/`)
-  const headers = { authorization: `Bearer ${reader.token}` }
-  return { server, url, owner, reader, address, headers, exports }
+  return await closeOnError(server, async () => {
+    const { url, authToken } = await server.createDatabase('app')
+    const owner = { token: authToken as string }
+    const reader = { token: await server.createToken('app', { authorization: 'read-only' }) }
+    await query(url, 'create table t(a)', owner)
+    await query(url, 'insert into t select zeroblob(100000) from generate_series(1, 40)', owner)
+    const address = new URL('export/1', url.endsWith('/') ? url : `${url}/`)
+    const headers = { authorization: `Bearer ${reader.token}` }
+    return { server, url, owner, reader, address, headers, exports }
+  })
 }
 
 /** Lists the export files that this process has open. */

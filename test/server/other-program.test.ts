@@ -4,6 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startLocalServer } from '@batonsql/local-server'
 import { expect, test } from 'vitest'
+import { closeOnError } from '../support/close-on-error.ts'
 import { startOtherProgram } from '../support/other-program.ts'
 import { createTemporaryDirectory } from '../support/temporary-directory.ts'
 import { close, codes, execute, pipeline, query } from './wire.ts'
@@ -21,12 +22,14 @@ async function readHead(path: string): Promise<string> {
 async function startIdleServer() {
   const dataDirectory = createTemporaryDirectory()
   const server = await startLocalServer({ backend: 'embedded', auth: false, dataDirectory })
-  const { url } = await server.createDatabase('app')
-  await query(url, 'create table t(a)')
-  await query(url, "insert into t values ('first')")
-  const path = join(dataDirectory, 'databases', server.databaseId('app'), 'data.db')
-  while ((await readHead(path)) !== 'SQLite format 3') await sleep(100)
-  return { server, url, path, program: startOtherProgram(path) }
+  return await closeOnError(server, async () => {
+    const { url } = await server.createDatabase('app')
+    await query(url, 'create table t(a)')
+    await query(url, "insert into t values ('first')")
+    const path = join(dataDirectory, 'databases', server.databaseId('app'), 'data.db')
+    while ((await readHead(path)) !== 'SQLite format 3') await sleep(100)
+    return { server, url, path, program: startOtherProgram(path) }
+  })
 }
 
 test('while another program has the file open, the server rejects requests', async () => {

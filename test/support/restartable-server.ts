@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startLocalServer } from '@batonsql/local-server'
 import { startSqldChild } from '@batonsql/sqld-gateway/process'
+import { closeOnError } from './close-on-error.ts'
 import { stablePort } from './stable-port.ts'
 
 /** A database of limited size on a server that can be restarted. libsql-server is killed first, as in a crash. */
@@ -32,12 +33,14 @@ async function openSqld(dataDirectory: string, sizeLimitBytes: number): Promise<
   const port = await stablePort()
   let sqld = await startSqldChild({ dataDirectory, port })
   const { url } = sqld
-  await sqld.admin.configure('default', {
-    allow_attach: false,
-    block_reads: false,
-    block_writes: false,
-    max_db_size: String(sizeLimitBytes),
-  })
+  await closeOnError(sqld, () =>
+    sqld.admin.configure('default', {
+      allow_attach: false,
+      block_reads: false,
+      block_writes: false,
+      max_db_size: String(sizeLimitBytes),
+    }),
+  )
   return {
     config: { url },
     async restart() {
@@ -51,7 +54,9 @@ async function openSqld(dataDirectory: string, sizeLimitBytes: number): Promise<
 async function openEmbedded(dataDirectory: string, sizeLimitBytes: number): Promise<RestartableServer> {
   const port = await stablePort()
   let server = await startLocalServer({ dataDirectory, port })
-  const { url, authToken } = await server.createDatabase('limited', { sizeLimit: String(sizeLimitBytes) })
+  const { url, authToken } = await closeOnError(server, () =>
+    server.createDatabase('limited', { sizeLimit: String(sizeLimitBytes) }),
+  )
   return {
     config: { url, authToken },
     async restart() {

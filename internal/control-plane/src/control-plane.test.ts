@@ -18,3 +18,19 @@ test('records usage every 15 s, also after it could not be recorded', async () =
   vi.advanceTimersByTime(15_000)
   expect(sample).toHaveBeenCalledTimes(4)
 })
+
+test('closing reports calls that are still running after 5 s', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const reported = vi.spyOn(console, 'error').mockImplementation(() => {})
+  const plane = await openControlPlane()
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const call = plane.track(promise)
+  const closed = plane.close()
+  vi.advanceTimersByTime(5_000)
+  await closed
+  expect(reported.mock.calls).toEqual([
+    ['the server was closed after 5 s, while calls were still running: 1'],
+  ])
+  resolve()
+  await call
+})

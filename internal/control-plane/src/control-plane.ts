@@ -168,9 +168,11 @@ export class ControlPlane {
     return await call.finally(() => this.#calls.delete(call))
   }
 
-  /** Closes the registry. Must be called after the back end has been stopped, so that running calls fail. */
+  /** Closes the registry, and reports calls that are still running. Must be called after the back end has been stopped, so that running calls fail. */
   async close(): Promise<void> {
     await withTimeLimit(Promise.allSettled(this.#calls), CALLS_LIMIT_MS)
+    const { size } = this.#calls
+    if (size > 0) console.error(`the server was closed after 5 s, while calls were still running: ${size}`)
     this.registry.close()
   }
 

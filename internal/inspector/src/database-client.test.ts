@@ -1,11 +1,9 @@
-import { afterEach, expect, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { fetchDatabaseNames, type Result, runStatement } from './page/database-client.ts'
 
 const START = '{"baton":null}\n{"type":"step_begin","step":0,"cols":[{"name":"x"}]}\n'
 const END = '{"type":"step_end","affected_row_count":1}\n'
 const row = (text: string): string => `{"type":"row","row":[{"type":"text","value":"${text}"}]}\n`
-
-afterEach(() => void vi.unstubAllGlobals())
 
 /** Responds to the next requests with a body in parts. */
 function respondWith(text: string, { status = 200, partBytes = 16_384 } = {}): void {

@@ -56,7 +56,7 @@ function createStreams(remote?: RemoteSqldOptions, beforeWrite = async (): Promi
     }
     return streams.handle(id, { request, running }, () => rules).finally(() => running.release())
   }
-  return { id, upstream, writes, streams, requests, insert }
+  return { id, upstream, writes, streams, requests, controller, insert }
 }
 
 test.each<RevokedAccess>(['writes', 'all'])(
@@ -106,6 +106,21 @@ test.each([
   expect(writes.isAbandoned(id)).toBe(isAbandoned)
   // its stream no longer counts as a writer that waits for a response
   expect(writes.isContended(id, new StreamWrites())).toBe(false)
+})
+
+test('a transaction may still hold the write lock after the sender of a rejected baton has disconnected', async () => {
+  const bodies = [`{"baton":"${'A'.repeat(64)}","results":[]}`]
+  const { url } = await startServer((response) => {
+    const body = bodies.shift()
+    if (body === undefined) controller.abort()
+    response.writeHead(body === undefined ? 400 : 200).end(body)
+  })
+  const { upstream, writes, insert, controller } = createStreams({ url, adminUrl: url, adminKey: 'key' })
+  await upstream.start()
+  const enter = vi.spyOn(writes, 'enter')
+  for (const args of [[null, 'BEGIN IMMEDIATE'], ['A'.repeat(64)]] as const)
+    await toResponse(await insert(...args)).text()
+  expect(await enter.mock.results[0]?.value).toMatchObject({ mayHoldLock: true })
 })
 
 test('a transaction may still hold the write lock after its server has rejected an earlier baton', async () => {

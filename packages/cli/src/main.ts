@@ -97,9 +97,9 @@ function parse(command: Command, args: readonly string[]): Pick<CommandInput, 'v
     const extraOperands = positionals.slice(operands.length)
     if (extraOperands.length > 0)
       throw new UsageError(`unexpected argument ${JSON.stringify(extraOperands[0])}`)
-    // for example from an unset shell variable
-    const emptyOperand = operands[positionals.indexOf('')]
-    if (emptyOperand !== undefined) throw new UsageError(`${emptyOperand} is empty`)
+    // for example from an unset shell variable; by its position, because with DATABASE_URL the database may be left out
+    const emptyIndex = positionals.indexOf('')
+    if (emptyIndex !== -1) throw new UsageError(`argument ${emptyIndex + 1} is empty`)
     const isEmpty = (option: string): boolean => [values[option]].flat().includes('')
     const emptyOption = Object.keys(values).find((option) => isEmpty(option) && !options[option]?.mayBeEmpty)
     if (emptyOption !== undefined) throw new UsageError(`--${emptyOption} is empty`)

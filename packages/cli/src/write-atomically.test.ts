@@ -24,7 +24,8 @@ test('two files that are written under one name at the same time are not mixed, 
 })
 
 test('the error of a file that cannot be written names the file as the caller does', async () => {
-  await expect(writeAtomically('/dev/null/dump.sql', 'text', 0o600)).rejects.toThrow(
-    "ENOTDIR: not a directory, open '/dev/null/dump.sql'",
-  )
+  for (const file of ['/dev/null/dump.sql', '/dev/null/$&.sql'])
+    await expect(writeAtomically(file, 'text', 0o600)).rejects.toThrow(
+      `ENOTDIR: not a directory, open '${file}'`,
+    )
 })

@@ -28,7 +28,7 @@ export async function writeAtomically(
   } catch (error) {
     await rm(temporaryFile, { force: true }).catch(() => {}) // reports the first error instead
     // the caller does not know the temporary name
-    if (error instanceof Error) error.message = error.message.replace(temporaryFile, file)
+    if (error instanceof Error) error.message = error.message.replaceAll(temporaryFile, () => file)
     throw error
   }
 }

@@ -1,9 +1,7 @@
 import { blob, integer, QueryBuilder, sqliteTable } from 'drizzle-orm/sqlite-core'
-import { afterEach, expect, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { withExactDecoder } from './exact-decoder.ts'
 import { findColumn } from './internals.ts'
-
-afterEach(() => vi.unstubAllGlobals())
 
 const files = sqliteTable('files', {
   bytes: blob({ mode: 'buffer' }),

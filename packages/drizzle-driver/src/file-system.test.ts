@@ -1,9 +1,5 @@
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { fileSystem } from './file-system.ts'
-
-afterEach(() => {
-  vi.unstubAllGlobals()
-})
 
 test('the file system is available', async () => {
   expect((await fileSystem().stat(import.meta.dirname)).isDirectory()).toBe(true)

@@ -123,8 +123,11 @@ test('names may contain dots and quotes, and other plugins apply', async () => {
   })
   await db.insertInto('pet').values({ id: 1, owner_id: 7, value: 0.30000000000000004 }).execute()
   const query = camelDb.selectFrom('pet').select(['ownerId', sql`value`.as('a."b"')])
-  const { pets } = await camelDb.selectNoFrom(jsonArrayFrom(query).as('pets')).executeTakeFirstOrThrow()
+  const { pets, storedJson } = await camelDb
+    .selectNoFrom([jsonArrayFrom(query).as('pets'), sql`'{"a_b":1}'`.as('storedJson')])
+    .executeTakeFirstOrThrow()
   expect(pets).toEqual([{ ownerId: 7, 'a."b"': 0.30000000000000004 }])
+  expect(storedJson).toEqual({ aB: 1 })
   await camelDb.destroy()
 })
 

@@ -1,6 +1,6 @@
 import { createClient } from '@batonsql/core'
 import { useDatabase } from '@batonsql/local-server/testing'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { beforeEach, expect, test, vi } from 'vitest'
 
 /** The example's module as Next.js loads it. Its imports are written for Next.js, so it is type-checked separately. */
 interface RouteModule {
@@ -37,10 +37,6 @@ beforeEach(() => {
   vi.stubEnv('DATABASE_URL', database.config.url)
   vi.stubEnv('DATABASE_TOKEN', database.config.authToken)
   vi.stubGlobal('fetch', createCachingFetch())
-})
-afterEach(() => {
-  vi.unstubAllEnvs()
-  vi.unstubAllGlobals()
 })
 
 test('can be loaded without DATABASE_URL, as in `next build`; a request then reports what is missing', async () => {

@@ -153,7 +153,6 @@ function createBackupArguments({
     BATCH_INTERVAL_SECS: '1',
   }
   for (const [name, value] of Object.entries(environment)) vi.stubEnv(`LIBSQL_BOTTOMLESS_${name}`, value)
-  onTestFinished(() => void vi.unstubAllEnvs())
   const list = {
     'bucket-endpoint': url,
     'bucket-name': bucket,

@@ -70,7 +70,6 @@ test('an error of the server makes the test fail', async () => {
 
 test('a server that has gone makes each test fail with the name of the variable', async () => {
   vi.stubEnv('BATON_TEST_SERVER', 'http://127.0.0.1:1/')
-  onTestFinished(() => void vi.unstubAllEnvs())
   const runner = new ManualRunner()
   useDatabase({ hooks: runner.hooks })
   await runner.begin()
@@ -121,7 +120,6 @@ test('teardown ends if the server was killed', async () => {
   onTestFinished(() => {
     fork.mockRestore()
     syncBuiltinESMExports()
-    vi.unstubAllEnvs()
     rmSync(folder, { recursive: true })
   })
   await setup()

@@ -252,7 +252,6 @@ describe('a template with a key', () => {
   test('is kept in BATON_TEMPLATES, or in node_modules', async () => {
     const chosen = join(folder, 'chosen')
     vi.stubEnv('BATON_TEMPLATES', chosen)
-    onTestFinished(() => void vi.unstubAllEnvs())
     const { hooks, begin, beginTest } = new ManualRunner()
     useDatabase({ template: { key: '1', create }, hooks })
     await begin()

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { beforeEach, expect, test, vi } from 'vitest'
 
 /** Loads a new page, connected to a server that sends the given events. */
 async function openPage() {
@@ -37,10 +37,6 @@ const request = (n: number, at: number): object => ({
 
 beforeEach(() => {
   vi.useFakeTimers()
-})
-afterEach(() => {
-  vi.useRealTimers()
-  vi.unstubAllGlobals()
 })
 
 test('a paused page counts the requests after the pause, also when the server repeats its events', async () => {

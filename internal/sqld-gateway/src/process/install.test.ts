@@ -1,11 +1,9 @@
 import { chmod, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { delimiter, dirname, join, relative, resolve } from 'node:path'
-import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { createTemporaryDirectory } from '../../../../test/support/temporary-directory.ts'
 import { findSqld, getSqldCachePath, getSqldPlatform, SQLD_CHECKSUMS } from './binary.ts'
 import { installSqld } from './install.ts'
-
-afterEach(() => void vi.unstubAllEnvs())
 
 async function writeProgram(file: string, script: string): Promise<void> {
   await writeFile(file, `#!/bin/sh\n${script}\n`)

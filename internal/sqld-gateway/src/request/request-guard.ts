@@ -72,8 +72,8 @@ const END_FIRST = {
 const CHANGES_NOTHING = /^(?:select|values|commit|end|rollback|begin|savepoint|release|explain)$/i
 
 /**
- * Whether the first statement of a migration, after its pragmas, ends a transaction, which makes libsql-server exit. SQL that begins so
- * cannot be stored either; stored SQL counts as a change.
+ * Whether the first statement of a migration, after its pragmas, ends a transaction, which makes libsql-server exit. A request that
+ * changes nothing is no migration; SQL to be stored always counts as one.
  */
 function crashesMigration(request: PipelineRequest): boolean {
   const texts =

@@ -43,6 +43,8 @@ test('reports a stall if neither writes nor a probe get a response while the wri
   expect(await watch({}).stalled).toEqual({ stalledMs, serverResponds: true })
   const unresponsive = { isLockFree: async () => false, responds: async () => false }
   expect(await watch(unresponsive).stalled).toEqual({ stalledMs, serverResponds: false })
+  const probe = vi.fn(neverResolve).mockRejectedValueOnce(new Error('the connection was closed'))
+  expect(await watch({ probe }).stalled).toEqual({ stalledMs, serverResponds: true })
 })
 
 test('while a stall lasts, the server receives one probe', async () => {
@@ -50,6 +52,12 @@ test('while a stall lasts, the server receives one probe', async () => {
   watch({ probe, onStall: vi.fn(async () => stalledAgain.resolve()).mockResolvedValueOnce() })
   await stalledAgain.promise
   expect(probe).toHaveBeenCalledOnce()
+})
+
+test('a stall after another one is examined with a new probe', async () => {
+  const [probe, stalledMs] = [vi.fn(neverResolve), vi.fn(() => TIMES.stallAfterMs + 1)]
+  watch({ probe, stalledMs, onStall: async () => void stalledMs.mockReturnValueOnce(0) })
+  await expect.poll(() => probe.mock.calls.length).toBeGreaterThan(1)
 })
 
 test('does not report a stall while the server is healthy or busy', async () => {

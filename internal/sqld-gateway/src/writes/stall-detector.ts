@@ -50,7 +50,7 @@ export class StallDetector {
   readonly #writes: WriteMonitor
   readonly #times: StallTimes
   readonly #examining = new Set<DatabaseId>()
-  /** The probe of each database that has no response yet. */
+  /** Pending probes. */
   readonly #probes = new Map<DatabaseId, Promise<true>>()
   readonly #timer: NodeJS.Timeout
   readonly #now: () => number
@@ -74,7 +74,12 @@ export class StallDetector {
   #check(): void {
     this.#readClock()
     for (const id of this.#writes.databases()) {
-      if (this.#stalledMs(id) < this.#times.stallAfterMs || this.#examining.has(id)) continue
+      if (this.#stalledMs(id) < this.#times.stallAfterMs) {
+        // a probe without a response says nothing about the next stall
+        this.#probes.delete(id)
+        continue
+      }
+      if (this.#examining.has(id)) continue
       this.#examining.add(id)
       this.#examine(id)
         // the next check examines it again
@@ -95,7 +100,7 @@ export class StallDetector {
     if (stall !== null) await this.#writes.onStall(id, stall)
   }
 
-  /** Sends a probe, unless one is still pending: a server that is never restarted would receive ever more of them. */
+  /** Sends a probe, unless one is pending: otherwise, a server that is never restarted would receive one every few seconds. */
   #probe(id: DatabaseId): Promise<true> {
     const send = async (): Promise<true> => {
       await this.#writes.probe(id).finally(() => this.#probes.delete(id))

@@ -13,10 +13,7 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'baton-test-'))
   vi.stubEnv('XDG_RUNTIME_DIR', folder)
 })
-afterEach(() => {
-  vi.unstubAllEnvs()
-  rmSync(folder, { recursive: true })
-})
+afterEach(() => rmSync(folder, { recursive: true }))
 
 test.skipIf(process.platform === 'win32')(
   'leaves nothing behind if its socket cannot be opened',

@@ -233,7 +233,6 @@ test('an idle transaction is closed after its time limit; later calls reject, in
   const transaction = db.transaction(async (tx) => {
     expect([tx.expiresAt, tx.remainingMs]).toEqual([null, Infinity])
     await tx.execute('select 1')
-    expect(tx.remainingMs).toBeGreaterThan(4_000)
     expect(tx.remainingMs).toBeLessThanOrEqual(5_000)
     await lost.promise
     await tx.execute('select 2').catch((error: unknown) => swallowed.push(error))

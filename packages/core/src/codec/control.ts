@@ -31,7 +31,7 @@ const encodeControl = <Kind extends EncodedStatement['kind']>(
 })
 
 export const BEGIN_CONCURRENT = encodeControl('BEGIN CONCURRENT', 'begin')
-/** Begins the message of libsql-server's error for {@link BEGIN_CONCURRENT}, the only control statement that it cannot parse. */
+/** Start of the error message for {@link BEGIN_CONCURRENT} on libsql-server, which can parse all other control statements. */
 export const CONCURRENT_REJECTED = "mode 'concurrent' needs Turso's engine: "
 const BEGIN: Record<TransactionMode | 'exclusive', ControlStatement> = {
   immediate: encodeControl('BEGIN IMMEDIATE', 'begin', true),

@@ -208,7 +208,7 @@ export class ServerStream implements OpenStream, SendingStream {
     const sending = { request, closes, mayHoldLock, deadline, signal }
     const isBatch = calls[0]?.scope !== 'autocommit'
     let result = server.isExecuteOnly && isBatch ? null : await this.post(sending)
-    // a module that cannot be loaded makes the call fail: the server has rejected what was sent
+    // if a module cannot be loaded, nothing was executed: the server has rejected the request that needs it
     // another call may have detected `/v3` in the meantime
     if (isNew && result && !result.isOk && isUnsupportedPath(result.error) && !server.hasV3) {
       const module = await import('../codec/v2-guard.ts').catch(notSent)

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { Registry } from '@batonsql/control-plane'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { serviceRequest } from '../../../../test/server/service-request.ts'
 import { execute } from '../../../../test/server/wire.ts'
@@ -144,12 +145,20 @@ test.for<[string, (server: LocalServer) => Promise<unknown>]>([
   const dispose = backend[Symbol.asyncDispose]
   for (const method of ['create', 'applySettings', 'remove', 'exportTo'] as const)
     vi.spyOn(backend, method).mockImplementation(() => ended.promise)
+  const order: string[] = []
   vi.spyOn(backend, Symbol.asyncDispose).mockImplementation(async function (this: EmbeddedBackend) {
     await dispose.call(this)
-    setTimeout(() => ended.reject(new Error('closed')), 50)
+    // without the wait, the registry would be closed before the next turn of the event loop
+    setImmediate(() => {
+      order.push('call')
+      ended.reject(new Error('closed'))
+    })
   })
-  const order: string[] = []
-  const running = call(server).catch(() => order.push('call'))
-  await Promise.all([running, server.close().then(() => order.push('close'))])
-  expect(order).toEqual(['call', 'close'])
+  const closeRegistry = vi.spyOn(Registry.prototype, 'close').mockImplementation(function (this: Registry) {
+    order.push('registry')
+    closeRegistry.mockRestore()
+    this.close()
+  })
+  await Promise.all([expect(call(server)).rejects.toThrow(), server.close()])
+  expect(order).toEqual(['call', 'registry'])
 })

@@ -44,11 +44,11 @@ export class TemplateStore {
    */
   async get(ingredients: readonly string[], make: (file: string) => Promise<void>): Promise<string> {
     const file = join(this.#directory, `${hash(ingredients)}.db`)
-    if (existsSync(file)) return recordUse(file)
+    if (recordUse(file)) return file
     this.#prepareDirectory()
     return await withFileLock(`${file}.lock`, async () => {
       // another process may have made it in the meantime
-      if (existsSync(file)) return recordUse(file)
+      if (recordUse(file)) return file
       this.#removeOldFiles()
       const unfinished = `${file}.unfinished`
       rmSync(unfinished, { force: true }) // of a process that was killed
@@ -105,16 +105,18 @@ function hash(ingredients: readonly string[]): string {
     .digest('hex')
 }
 
-/** Postpones the removal of a template. Its time of modification stays, because it tells versions of a file apart. */
-function recordUse(file: string): string {
-  const { atimeMs, mtime } = statSync(file)
-  if (Date.now() - atimeMs <= DAY_MS) return file
+/**
+ * Postpones the removal of a template. Its time of modification stays, because it tells versions of a file apart.
+ * @returns whether the template exists: another process may have just removed it
+ */
+function recordUse(file: string): boolean {
   try {
-    utimesSync(file, new Date(), mtime)
+    const { atimeMs, mtime } = statSync(file)
+    if (Date.now() - atimeMs > DAY_MS) utimesSync(file, new Date(), mtime)
   } catch {
-    // a directory of another user, or one that is read-only, as a cache of CI may be
+    // it does not exist, or its directory belongs to another user or is read-only, as a cache of CI may be
   }
-  return file
+  return existsSync(file)
 }
 
 function sync(file: string): void {
