@@ -5,7 +5,14 @@ import {
   rollbackToStatement,
   savepointStatement,
 } from '../src/codec/control.ts'
-import { type HandleState, isUndone, type QueuedCall } from '../src/request/queued-call.ts'
+import {
+  type CursorCall,
+  endsTransaction,
+  type HandleState,
+  isUndone,
+  type ParseCall,
+  type QueuedCall,
+} from '../src/request/queued-call.ts'
 import { type CallOutcome, ENDED_BY_SERVER } from '../src/request/sql-request.ts'
 import { StreamMachine } from '../src/stream/machine.ts'
 import type { Rejection } from '../src/stream/rejection.ts'
@@ -36,7 +43,7 @@ const UNUSED = (): void => {}
 const OWNER = {}
 
 /** A call, and what its caller was told. */
-interface Call extends QueuedCall {
+type Call = QueuedCall & {
   readonly id: number
   readonly isWrite: boolean
   /** Id of its transaction; 0 outside of one. */
@@ -62,7 +69,7 @@ interface Stream {
   savepoint: HandleState | null
   willFlush: boolean
   request: Request | null
-  cursor: QueuedCall | null
+  cursor: CursorCall | null
   isClosing: boolean
   /** The aborted request whose response may still arrive. */
   late: Request | null
@@ -168,13 +175,13 @@ export class World {
       )
     // a call of a stream that is closed is rejected at once
     if (calls.length >= MAX_CALLS || !state.isOpen) return moves
-    const cursor = { owner: savepoint ?? OWNER, stop: UNUSED, newParseCall }
+    const reader = { owner: savepoint ?? OWNER, stop: UNUSED, newParseCall }
     moves.push(
       ['write', call({ isWrite: true })],
       ['read', call({ isReadOnly: true })],
-      ['rows', call({ isReadOnly: true, isUnparsed: true, cursor })],
-      ['commit', call({ transactionEnd: 'commit' })],
-      ['rollback', call({ transactionEnd: 'rollback' })],
+      ['rows', call({ isReadOnly: true, kind: 'cursor', isUnparsed: true, reader })],
+      ['commit', call({ kind: 'commit' })],
+      ['rollback', call({ kind: 'rollback' })],
       ['the client is closed', dispatch({ type: 'clientClosed' })],
     )
     if (!state.transaction)
@@ -202,7 +209,7 @@ export class World {
       )
       const [, ...others] = request.calls
       const [first] = request.calls as [QueuedCall]
-      if (others.length === 0 && first.scope === 'transaction' && !first.transactionEnd)
+      if (others.length === 0 && first.scope === 'transaction' && !endsTransaction(first))
         moves.push(['not parsed', () => this.#respondUnparsed(stream, first)])
       if (others.length > 0 && !request.closes) {
         moves.push(['not parsed', () => this.#respondWithoutResults(stream, true)])
@@ -296,10 +303,10 @@ export class World {
           this.violation ??= `${describe(call)} took effect, but its caller was told that it did not`
         if (call.outcome !== 'resolved') continue
         const writes = calls.filter(({ isWrite, transaction }) => isWrite && transaction === call.transaction)
-        if (call.transactionEnd === 'rollback' && writes.some(({ id }) => this.applied.has(id)))
+        if (call.kind === 'rollback' && writes.some(({ id }) => this.applied.has(id)))
           this.violation ??= 'a write took effect although its transaction was rolled back'
         const mustBeApplied =
-          call.transactionEnd === 'commit'
+          call.kind === 'commit'
             ? writes.some(({ outcome }) => outcome === 'resolved')
             : call.isWrite && call.transaction === 0
         if (mustBeApplied && !isApplied) this.violation ??= `${describe(call)} did not take effect`
@@ -311,15 +318,15 @@ export class World {
   #call(stream: Stream, fields: Partial<Call>): void {
     const { calls, index, savepoint, state } = stream
     const inTransaction = isInTransaction(state)
-    const isEnd = fields.transactionEnd !== undefined
-    const call: Call = {
+    const isEnd = fields.kind === 'commit' || fields.kind === 'rollback'
+    const call = {
+      kind: 'statements',
       id: index * FIRST_ID + calls.length + 1,
       statements: [],
       scope: inTransaction || isEnd ? 'transaction' : 'autocommit',
       prefix: [],
       isReadOnly: false,
       isWrite: false,
-      canCoalesce: inTransaction && !isEnd && !fields.cursor,
       options: {},
       deadline: { endsAt: this.now + CALL_TIMEOUT_MS, timeoutMs: CALL_TIMEOUT_MS } as QueuedCall['deadline'],
       handleState: savepoint ?? undefined,
@@ -329,9 +336,9 @@ export class World {
       resolve: UNUSED,
       reject: UNUSED,
       ...fields,
-    }
+    } as Call
     calls.push(call)
-    this.#dispatch(stream, { type: isEnd ? 'end' : 'call', call })
+    this.#dispatch(stream, { type: 'call', call })
   }
 
   #startSavepoint(stream: Stream): void {
@@ -372,7 +379,7 @@ export class World {
       this.violation ??= `does not know that it ${stream.hasLock ? 'holds' : 'does not hold'} the write lock`
     if ((phase === 'sending' || phase === 'reading') && queue.some((call) => !(call as Call).isWatched))
       this.violation ??= 'does not watch a call that waits'
-    if (isIdle && permit === 'queued' && queue.every(({ transactionEnd }) => transactionEnd))
+    if (isIdle && permit === 'queued' && queue.every(endsTransaction))
       this.violation ??= 'waits for a permit without a statement'
     if (isIdle && permit === 'held' && queue.length === 0 && prefix[0]?.kind === 'begin')
       this.violation ??= 'holds a permit for a transaction that the server has not begun'
@@ -410,7 +417,8 @@ export class World {
       case 'reject':
         return this.#settleCall(effect.call, outcomeOf(effect.rejection))
       case 'acquirePermit':
-        if (state.queue[0]?.transactionEnd) this.violation ??= 'waits for a permit in order to send nothing'
+        if (state.queue[0] && endsTransaction(state.queue[0]))
+          this.violation ??= 'waits for a permit in order to send nothing'
         if (this.#holder) {
           this.#waiting.push(stream)
           return this.#dispatch(stream, { type: 'permitQueued' })
@@ -552,7 +560,7 @@ export class World {
     this.#dispatch(stream, { type: 'cursorDone' })
   }
 
-  #failRows(stream: Stream, call: QueuedCall): void {
+  #failRows(stream: Stream, call: CursorCall): void {
     const loop: QueuedCall & { isLoop: true } = { ...call, isLoop: true }
     this.#dispatch(stream, { type: 'noResponse', calls: [loop], error: LOST, sending: SENDING })
     stream.cursor = null
@@ -575,22 +583,22 @@ export class World {
   }
 
   #executeCall(stream: Stream, call: Call, isRejected: boolean): CallOutcome {
-    const { id, isWrite, parses, prefix, scope, transactionEnd } = call
+    const { id, isWrite, kind, prefix, scope } = call
     if (scope === 'transaction') {
       for (const { sql } of prefix) this.#executeControl(stream, sql)
       if (stream.writes === null) return { loss: ENDED_BY_SERVER }
-      if (isWrite && !parses && !stream.hasLock) {
+      if (isWrite && kind !== 'parse' && !stream.hasLock) {
         if (this.#streams.some(isLocking)) return { error: BUSY }
         stream.hasLock = true
       }
       // nothing can be wrong with the end of a transaction that only reads
-      if (transactionEnd && !stream.hasLock) isRejected = false
+      if (endsTransaction(call) && !stream.hasLock) isRejected = false
     }
     if (isRejected) return { error: REJECTED }
-    if (transactionEnd === 'commit')
+    if (kind === 'commit')
       for (const write of [...(stream.writes ?? []), id]) if (write !== SET) this.applied.add(write)
-    if (transactionEnd) stream.writes = null
-    else if (isWrite && !parses) {
+    if (endsTransaction(call)) stream.writes = null
+    else if (isWrite && kind !== 'parse') {
       if (stream.writes) stream.writes.push(id)
       else this.applied.add(id)
     }
@@ -676,17 +684,15 @@ const isLocking = ({ hasLock, writes }: Stream): boolean => hasLock && writes !=
 const toPosition = (id: number): number => id % FIRST_ID
 
 const keyOf = (call: QueuedCall): unknown => {
-  const { canCoalesce, cursor, handleState, id, isUnparsed, isWrite, parses, prefix, transactionEnd } =
-    call as Call
+  const { handleState, id, isWrite, kind, mustBeAlone, prefix, scope } = call as Call
   return [
     toPosition(id),
     isWrite,
-    transactionEnd,
+    kind,
     prefix.map(({ sql }) => sql),
-    cursor !== undefined,
-    isUnparsed,
-    canCoalesce,
-    parses !== undefined,
+    'isUnparsed' in call && call.isUnparsed,
+    kind === 'statements' && scope,
+    mustBeAlone,
     handleState?.end,
   ]
 }
@@ -700,12 +706,12 @@ function outcomeOf(rejection: Rejection): Call['outcome'] {
 }
 
 /** Works like the method of `RowReader`. */
-const newParseCall = (call: QueuedCall): QueuedCall => ({
+const newParseCall = (call: CursorCall): ParseCall => ({
   ...call,
-  ...(call.scope !== 'transaction' && { scope: 'chain', prefix: [] }),
-  parses: call,
-  cursor: undefined,
+  ...(call.scope === 'transaction' ? { scope: call.scope } : { scope: 'chain', prefix: [] }),
+  kind: 'parse',
+  cursorCall: call,
 })
 
-const describe = ({ id, isWrite, transactionEnd }: Call): string =>
-  `${transactionEnd ?? (isWrite ? 'write' : 'read')} ${id}`
+const describe = (call: Call): string =>
+  `${endsTransaction(call) ? call.kind : call.isWrite ? 'write' : 'read'} ${call.id}`

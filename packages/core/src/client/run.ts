@@ -4,9 +4,9 @@ import type { Coalescer } from '../request/coalescer.ts'
 import {
   areReadOnly,
   batchPrefix,
-  type QueuedCall,
   type ReadOptions,
   type Results,
+  type StatementsCall,
 } from '../request/queued-call.ts'
 import { sendStateless } from '../request/send-stateless.ts'
 import { SqlRequest } from '../request/sql-request.ts'
@@ -38,8 +38,8 @@ export function run(
   const isReadOnly = areReadOnly(statements, options)
   const prefix = scope === 'atomic' ? batchPrefix(isReadOnly, options) : []
   const deadline = http.deadline(options.timeoutMs)
-  const call = { statements, scope, prefix, isReadOnly, options, deadline }
-  const send = async (queuedCall: QueuedCall): Promise<void> => {
+  const call = { kind: 'statements' as const, statements, scope, prefix, isReadOnly, options, deadline }
+  const send = async (queuedCall: StatementsCall): Promise<void> => {
     lifetime.begin(isContinuation)
     try {
       if (coalescer && canShareConnection((statements[0] as EncodedStatement).kind))

@@ -5,7 +5,7 @@ import { MAX_COALESCED_CHARACTERS, MAX_COALESCED_STATEMENTS } from '../base/limi
 import type { Coalesce } from '../config.ts'
 import type { Http } from '../http/http.ts'
 import { timeoutError } from '../transport/failure.ts'
-import type { QueuedCall, Results } from './queued-call.ts'
+import type { Results, StatementsCall } from './queued-call.ts'
 import { sendStateless } from './send-stateless.ts'
 import { SqlRequest } from './sql-request.ts'
 
@@ -33,7 +33,7 @@ export class Coalescer {
   }
 
   /** Sends a call together with others. Resolves when the call has settled. */
-  send({ resolve, reject, ...call }: QueuedCall): Promise<void> {
+  send({ resolve, reject, ...call }: StatementsCall): Promise<void> {
     const { config, lifetime, writeLock } = this.#http
     const { deadline, options } = call
     const mayHaveRun = (): boolean => operation.isEncoded && !operation.isReadOnly

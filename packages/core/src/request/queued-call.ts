@@ -12,12 +12,12 @@ import type { AtomicBatchOptions, BatchOptions } from '../options.ts'
 
 export type Results = ResultSet<ObjectRow | ArrayRow>[]
 
-/** A cursor. While it is open, no other call uses its stream. */
-export interface Cursor {
+/** Reads the rows of a cursor. Until it is done, no other call uses its stream. */
+export interface CursorReader {
   /** The client, stream or transaction that reads the rows. */
   readonly owner: object
   /** Returns a call that sends the cursor's control statements, and has its statement parsed. */
-  newParseCall(call: QueuedCall): QueuedCall
+  newParseCall(call: CursorCall): ParseCall
   /**
    * Stops the cursor.
    * @param endsStream whether the stream ends too
@@ -49,41 +49,55 @@ export const isUndone = ({ end, parent }: HandleState): boolean =>
 export const endMessage = ({ end, kind }: HandleState): string =>
   `the ${kind} was already ${end ?? 'rolled back'}`
 
-/** The work of one call until it is settled: statements, the end of a transaction, or a cursor. */
-export interface QueuedCall {
-  /** One statement, or several that stop at the first failure. */
-  readonly statements: readonly EncodedStatement[]
+/** What all kinds of calls have. */
+interface Call<Kind, Scope> {
+  readonly kind: Kind
   /**
    * `autocommit`: one statement outside of a transaction; `chain`: several of them, in order; `atomic`: as their own transaction;
    * `transaction`: in the transaction of the stream.
    */
-  readonly scope: 'autocommit' | 'chain' | 'atomic' | 'transaction'
-  /** How it ends the transaction; undefined if it does not. */
-  readonly transactionEnd?: 'commit' | 'rollback' | undefined
-  /** The cursor that reads the rows, unless the result is read as a whole. */
-  readonly cursor?: Cursor | undefined
-  /** Whether the server has yet to parse the statement of a cursor: a cursor whose statement does not parse ends the stream. */
-  isUnparsed?: boolean | undefined
-  /** SQL that the server parses and does not run. */
-  readonly parsedOnly?: string | undefined
+  readonly scope: Scope
+  /** One statement, or several that stop at the first failure. */
+  readonly statements: readonly EncodedStatement[]
   /** Control statements (BEGIN, SAVEPOINT, RELEASE, ROLLBACK TO) that are sent before the statements. */
   prefix: readonly ControlStatement[]
-  /** Whether it may share a request with other calls. */
-  canCoalesce?: boolean | undefined
   /** Whether it changes nothing, and may therefore run twice. */
   readonly isReadOnly: boolean
   readonly options: ReadOptions
   readonly deadline: Deadline
   /** State of the handle that made the call. If the handle is rolled back, the call must no longer run. */
   readonly handleState?: HandleState | undefined
-  /** The cursor whose control statements it sends. */
-  readonly parses?: QueuedCall | undefined
-  /** Stops watching its signal, which the request watches instead. */
-  stopWatch?: (() => void) | undefined
+  /** Set when a request that it shared has failed: it is sent again, alone. */
+  mustBeAlone?: boolean
   readonly resolve: (results: Results) => void
   /** @param isOutdated whether another call of the client has written since the snapshot of the transaction */
   readonly reject: (error: unknown, isOutdated?: boolean) => void
 }
+
+export type StatementsCall = Call<'statements', 'autocommit' | 'chain' | 'atomic' | 'transaction'>
+/** The end of a transaction, whose statement is COMMIT or ROLLBACK. */
+export type EndCall = Call<'commit' | 'rollback', 'transaction'>
+/** A cursor: a statement whose rows are read one by one. */
+export interface CursorCall extends Call<'cursor', 'autocommit' | 'transaction'> {
+  readonly statements: readonly [EncodedStatement]
+  readonly reader: CursorReader
+  /** Whether the server has yet to parse the statement: a cursor whose statement does not parse ends the stream. */
+  isUnparsed: boolean
+}
+/** Sends the control statements of a cursor before it, and has its statement parsed. */
+export interface ParseCall extends Call<'parse', 'chain' | 'transaction'> {
+  readonly cursorCall: CursorCall
+}
+
+/** The work of one call until it is settled. */
+export type QueuedCall = StatementsCall | EndCall | CursorCall | ParseCall
+
+export const endsTransaction = (call: QueuedCall): call is EndCall =>
+  call.kind === 'commit' || call.kind === 'rollback'
+
+/** Whether a call is a cursor. @param owner only one of this handle */
+export const isCursor = (call: QueuedCall, owner?: object): boolean =>
+  call.kind === 'cursor' && (!owner || call.reader.owner === owner)
 
 /** Whether statements are read-only, and may therefore run twice. */
 export const areReadOnly = (statements: readonly EncodedStatement[], { readOnly }: BatchOptions): boolean =>

@@ -22,7 +22,7 @@ import type { InsertedRowids } from '../codec/inserted-rowids.ts'
 import { decodeResult } from '../codec/result.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
 import type { IntMode } from '../codec/value.ts'
-import { needsWriteLock, type QueuedCall, type Results } from './queued-call.ts'
+import { endsTransaction, needsWriteLock, type QueuedCall, type Results } from './queued-call.ts'
 
 /** What became of a call: its results, or its error, or the loss of its transaction. */
 export interface CallOutcome {
@@ -131,7 +131,8 @@ export class SqlRequest {
     const steps: string[] = []
     this.#parsed = null
     this.#startTest(steps, guard)
-    this.#steps = this.calls.map(({ prefix, statements, parsedOnly, scope, transactionEnd }) => {
+    this.#steps = this.calls.map((call) => {
+      const { prefix, scope, statements } = call
       const callSteps: number[] = []
       // each step depends on the previous one: the server continues a batch whose client has disconnected
       const add = (json: string, isUnconditional = false): void => {
@@ -149,15 +150,15 @@ export class SqlRequest {
         // a schema database would run the request as a migration, unless it has a second BEGIN (docs/decisions/0001)
         if (scope === 'transaction' && guard.tested) addStep(steps, TEST_BEGIN.json, NEVER)
       }
-      if (parsedOnly !== undefined && guard.tested)
-        this.#parsed = addStep(steps, JSON.stringify({ sql: parsedOnly }), NEVER)
+      if (call.kind === 'parse' && guard.tested)
+        this.#parsed = addStep(steps, JSON.stringify({ sql: call.cursorCall.statements[0].sql }), NEVER)
       for (const { json } of statements) add(json)
       if (scope === 'atomic') {
         this.#endTest(steps)
         add(COMMIT.json)
         addStep(steps, ROLLBACK.json, ifNot(ifOk(callSteps.at(-1) as number)))
       }
-      if (transactionEnd === 'commit') this.#lossProof = guard.proveLoss(steps, callSteps)
+      if (call.kind === 'commit') this.#lossProof = guard.proveLoss(steps, callSteps)
       return callSteps
     })
     this.#endTest(steps)
@@ -168,12 +169,12 @@ export class SqlRequest {
 
   /** Starts the test whether the server evaluates conditions, if this request needs one. */
   #startTest(steps: string[], { tested }: Guard): void {
-    const [{ cursor, scope, statements, transactionEnd }] = this.calls as [QueuedCall]
-    const begins =
-      scope === 'transaction' ? this.isFirst || cursor : scope === 'atomic' || statements.length > 1
+    const [{ kind, scope, statements }] = this.calls as [QueuedCall]
+    const isBatch = scope === 'atomic' || statements.length > 1
+    const begins = scope === 'transaction' ? this.isFirst || kind === 'cursor' : isBatch
     this.#test = begins && tested === 'begin' ? 'begin' : null
     this.#testRollback = null
-    if (!tested || transactionEnd !== 'commit') return
+    if (!tested || kind !== 'commit') return
     this.#test = 'commit'
     this.#testRollback = addStep(steps, ROLLBACK.json, NEVER)
   }
@@ -199,10 +200,10 @@ export class SqlRequest {
     // after this error, libsql-server reports it for every step
     const hasFailed = errors[0] && errors[0].code !== 'TRANSACTION_TIMEOUT'
     if (!results[0] && !rollback && !hasFailed) return
-    const [{ scope, transactionEnd }] = this.calls as [QueuedCall]
+    const [{ kind, scope }] = this.calls as [QueuedCall]
     // the ROLLBACK has undone everything, unless a COMMIT before it ran, too
-    const hasCommitted = (scope === 'atomic' || transactionEnd) && results[this.#steps[0]?.at(-1) as number]
-    throw ignoredConditionsError(this.isReadOnly || (rollback && !hasCommitted) ? 'not_applied' : 'unknown')
+    const isCommitted = (scope === 'atomic' || kind === 'commit') && results[this.#steps[0]?.at(-1) as number]
+    throw ignoredConditionsError(this.isReadOnly || (rollback && !isCommitted) ? 'not_applied' : 'unknown')
   }
 
   /** Reads the response. @throws ProtocolError if it does not show what was executed */
@@ -232,9 +233,9 @@ export class SqlRequest {
 
   /** Checks the result of a COMMIT. @throws ProtocolError if the response does not prove whether it took effect */
   #checkCommit({ step_results: results, step_errors: errors }: WireBatchResult): void {
-    const [{ scope, transactionEnd }] = this.calls as [QueuedCall]
+    const [{ kind, scope }] = this.calls as [QueuedCall]
     const isAtomic = scope === 'atomic'
-    if (!isAtomic && transactionEnd !== 'commit') return
+    if (!isAtomic && kind !== 'commit') return
     const callSteps = this.#steps[0] ?? []
     const commit = callSteps.at(-1) as number
     const rejected = errors[commit] && new SqlError(errors[commit], COMMIT.sql)
@@ -258,15 +259,16 @@ export class SqlRequest {
   #readError(wireError: WireError, { rowids }: ReadContext): Settlement {
     if (!isWireError(wireError)) throw new ProtocolError('the response has an error without a message')
     const [firstCall, ...others] = this.calls as [QueuedCall, ...QueuedCall[]]
-    const { statements, parsedOnly, prefix, scope } = firstCall
+    const { statements, prefix, scope } = firstCall
     const index = this.#findMigrationStep(wireError.message) - prefix.length
-    const failed = statements[index] ?? (statements.length === 1 ? statements[0] : null)
+    const { statements: written } = firstCall.kind === 'parse' ? firstCall.cursorCall : firstCall
+    const failed = written[written.length === 1 ? 0 : index]
     const isFromBegin = wireError.message.startsWith(CONCURRENT_REJECTED)
-    const sql = isFromBegin ? BEGIN_CONCURRENT.sql : (parsedOnly ?? failed?.sql)
+    const sql = isFromBegin ? BEGIN_CONCURRENT.sql : failed?.sql
     const outcome = this.isReadOnly ? 'not_applied' : undefined
     const error = new SqlError(wireError, sql, statements[index] ? index : null, [], outcome)
     // COMMIT is valid SQL, so an error of the whole operation does not come from the server
-    if (firstCall.transactionEnd === 'commit') throw unclearCommitError(error)
+    if (firstCall.kind === 'commit') throw unclearCommitError(error)
     // statements that the server's parser rejects have not run, nor has a migration that failed
     const isMigration = error.code === 'SCHEMA_MIGRATION_ERROR'
     const ranNothing = isMigration ? error.outcome === 'not_applied' : /^(SQL|ARGS)_/.test(error.code)
@@ -293,7 +295,7 @@ export class SqlRequest {
 }
 
 /** Fails inside a transaction, where it changes nothing. */
-const TEST_BEGIN = beginStatement('deferred')
+export const TEST_BEGIN = beginStatement('deferred')
 
 const unclearCommitError = (cause?: SqlError): ProtocolError =>
   new ProtocolError('the response does not show whether the COMMIT took effect', cause && { cause })
@@ -332,7 +334,7 @@ function readSteps(
   batch: WireBatchResult,
   context: ReadContext,
 ): CallOutcome {
-  const { prefix, statements, scope, transactionEnd } = call
+  const { prefix, statements, scope } = call
   const lost = scope === 'transaction' && findLoss(callSteps, call, batch)
   if (lost) return lost
   const isAtomic = scope === 'atomic'
@@ -353,7 +355,7 @@ function readSteps(
     }
     const result = batch.step_results[step]
     if (!result) throw new ProtocolError('the response omits a step')
-    if (statement && !transactionEnd) results.push(decode(result, call, index, context))
+    if (statement && !endsTransaction(call)) results.push(decode(result, call, index, context))
   }
   return { results }
 }

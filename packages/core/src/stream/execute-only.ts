@@ -3,7 +3,7 @@ import { HttpError, ProtocolError, SqlError, withOutcome } from '../base/errors.
 import { TRANSACTION_WINDOW_MS } from '../base/limits.ts'
 import type { WireBatchResult, WireError, WireResult, WireStreamResult } from '../base/wire.ts'
 import { addStep, isWireError, withIndex } from '../codec/batch.ts'
-import { beginStatement, COMMIT, type ControlStatement, PROBE, ROLLBACK } from '../codec/control.ts'
+import { COMMIT, type ControlStatement, PROBE, ROLLBACK } from '../codec/control.ts'
 import type { Guard } from '../codec/guard.ts'
 import { CLOSE, decodePipeline, pipelineBody } from '../codec/pipeline.ts'
 import type { EncodedStatement } from '../codec/statement.ts'
@@ -11,8 +11,8 @@ import { V2Guard } from '../codec/v2-guard.ts'
 import type { Http } from '../http/http.ts'
 import { type NoResponse, notSent, type RequestOptions, type SendResult } from '../http/message.ts'
 import { READ } from '../http/policies.ts'
-import type { QueuedCall } from '../request/queued-call.ts'
-import type { SqlRequest } from '../request/sql-request.ts'
+import type { EndCall, QueuedCall } from '../request/queued-call.ts'
+import { type SqlRequest, TEST_BEGIN } from '../request/sql-request.ts'
 import type { ExecuteOnlyState, StreamState } from './stream-state.ts'
 
 // Batches and transactions on a server that supports only `execute` and `close`. Such a server cannot skip a statement when the
@@ -20,8 +20,6 @@ import type { ExecuteOnlyState, StreamState } from './stream-state.ts'
 // after a BEGIN that fails inside a transaction. If that BEGIN succeeds, the transaction was lost, and later statements belong to
 // a new one, which is rolled back. Statements share a request only if those after a failed one can do no harm.
 
-/** A BEGIN that fails inside a transaction, where it changes nothing. */
-const TEST_BEGIN = beginStatement('deferred')
 const IN_TRANSACTION = /within a transaction/
 const NO_TRANSACTION = /no transaction is active/
 
@@ -137,10 +135,10 @@ class Execution {
 
   /** Executes a call, unless the transaction was lost. @param closes whether its last request closes the stream */
   async run(call: QueuedCall, closes: boolean): Promise<void> {
-    const { prefix, scope, statements, transactionEnd } = call
+    const { kind, prefix, scope, statements } = call
     const commands = [...prefix, ...statements]
     const first = this.#nextStep
-    this.#nextStep += commands.length + (scope === 'atomic' ? 2 : transactionEnd === 'commit' ? 1 : 0)
+    this.#nextStep += commands.length + (scope === 'atomic' ? 2 : kind === 'commit' ? 1 : 0)
     if (scope === 'chain') return await this.#executeEach(commands, first, closes, call)
     if (scope === 'atomic') {
       await this.#execute(call, commands, first, false)
@@ -153,12 +151,12 @@ class Execution {
     }
     this.#isLost ||= this.#state.isLost
     if (!this.#isLost && this.#state.isUnproven) await this.#proveTransaction()
-    if (transactionEnd === 'commit') await this.#commit(call, first, closes)
+    if (call.kind === 'commit') await this.#commit(call, first, closes)
     else if (!this.#isLost) await this.#execute(call, commands, first, closes)
   }
 
   /** Sends a COMMIT after the results of the control statements before it. */
-  async #commit(call: QueuedCall, first: number, closes: boolean): Promise<void> {
+  async #commit(call: EndCall, first: number, closes: boolean): Promise<void> {
     const { prefix } = call
     const commit = first + prefix.length
     if (!this.#isLost && prefix.length > 0)

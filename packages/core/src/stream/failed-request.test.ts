@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type DatabaseError, HttpError, ProtocolError, StreamError, TransportError } from '../base/errors.ts'
-import { classifyFailure, type FailedCall, type FailedRequest, findRejection } from './failed-request.ts'
+import type { QueuedCall } from '../request/queued-call.ts'
+import { classifyFailure, type FailedRequest, findRejection } from './failed-request.ts'
 
 const expired = new HttpError(400, 'h', '{"message":"expired","code":"STREAM_EXPIRED"}')
 const invalidBaton = new HttpError(400, 'h', 'Received an invalid baton')
@@ -24,13 +25,9 @@ const request = (error: unknown, overrides: Partial<FailedRequest> = {}): Failed
   isAborted: false,
   ...overrides,
 })
-const call = (overrides: Partial<FailedCall> = {}): FailedCall => ({
-  scope: 'transaction',
-  isReadOnly: false,
-  options: {},
-  ...overrides,
-})
-const commit = { transactionEnd: 'commit' } as const
+const call = (overrides: Partial<QueuedCall> = {}): QueuedCall =>
+  ({ kind: 'statements', scope: 'transaction', isReadOnly: false, options: {}, ...overrides }) as QueuedCall
+const commit = { kind: 'commit' } as const
 const aborted = { options: { signal: AbortSignal.abort(callerAbort) } }
 
 test.each([
@@ -67,10 +64,10 @@ test.each([
 describe('the error of', () => {
   const getError = (
     error: unknown,
-    callFields: Partial<FailedCall>,
+    callFields: Partial<QueuedCall>,
     overrides: Partial<FailedRequest> = {},
   ): unknown => {
-    const failedRequest = request(error, { commits: callFields.transactionEnd === 'commit', ...overrides })
+    const failedRequest = request(error, { commits: callFields.kind === 'commit', ...overrides })
     const rejection = findRejection(call(callFields), classifyFailure(failedRequest))
     return rejection.type === 'error' ? rejection.error : lost
   }

@@ -61,13 +61,11 @@ export function classifyFailure(request: FailedRequest): StreamFailure {
   }
 }
 
-export type FailedCall = Pick<QueuedCall, 'scope' | 'transactionEnd' | 'isReadOnly' | 'options'>
-
 /** Returns why a call of a failed request is rejected. */
-export function findRejection(call: FailedCall, failure: StreamFailure): Rejection {
+export function findRejection(call: QueuedCall, failure: StreamFailure): Rejection {
   const { error, continuesStream, isUnknownStream, notExecuted } = failure
   const { signal } = call.options
-  const commits = call.transactionEnd === 'commit'
+  const commits = call.kind === 'commit'
   const as = (reason: unknown): Rejection => ({ type: 'error', error: reason })
   // without a COMMIT no change of a transaction is kept, regardless of what the request did
   const mayPersist = call.scope !== 'transaction' || commits

@@ -5,8 +5,11 @@ import type { ResolvedConfig } from '../config.ts'
 import type { ServerFeatures } from '../http/http.ts'
 import type { WriteLock } from '../http/write-lock.ts'
 import {
-  type Cursor,
+  type CursorCall,
+  type EndCall,
   endMessage,
+  endsTransaction,
+  isCursor,
   isUndone,
   mayLock,
   needsWriteLock,
@@ -55,6 +58,10 @@ function acquiredLock(call: QueuedCall, outcome?: CallOutcome): boolean {
   return succeeded.some(mayLock) || prefix.some((statement) => statement.needsWriteLock)
 }
 
+/** Whether a call may share a request with the next ones. */
+const canCoalesce = (call: QueuedCall | undefined): boolean =>
+  call?.kind === 'statements' && call.scope === 'transaction' && !call.mustBeAlone
+
 /** Decides what a stream does. */
 export class StreamMachine {
   readonly state = newStreamState()
@@ -74,15 +81,13 @@ export class StreamMachine {
     const { state } = this
     switch (event.type) {
       case 'call':
-        return this.#enqueue(event.call)
+        return endsTransaction(event.call) ? this.#end(event.call) : this.#enqueue(event.call)
       case 'flush':
         return this.#proceed()
       case 'response':
         return this.#settle(event)
       case 'begin':
         return this.#begin(event.id, event.statement)
-      case 'end':
-        return this.#end(event.call)
       case 'savepoint':
         // after the end of the stream, the next call says why it has ended
         if (isInTransaction(state) || !state.isOpen) state.prefix = [...state.prefix, event.statement]
@@ -167,7 +172,7 @@ export class StreamMachine {
       ? ENDED
       : isReading(state)
         ? CURSOR_IS_OPEN
-        : !call.transactionEnd && state.queue.length >= queueLimit
+        : !endsTransaction(call) && state.queue.length >= queueLimit
           ? { type: 'queueFull' }
           : null
     if (rejection) return this.#rejectNow(call, rejection)
@@ -176,7 +181,7 @@ export class StreamMachine {
       state.prefix = []
     }
     state.queue.push(call)
-    if (call.transactionEnd && state.transaction) state.transaction.isEnding = true
+    if (endsTransaction(call) && state.transaction) state.transaction.isEnding = true
     if (state.phase === 'idle') {
       state.phase = 'collecting'
       this.#do({ type: 'flushSoon' })
@@ -221,7 +226,7 @@ export class StreamMachine {
   }
 
   /** Queues the end of the transaction; sends nothing if the server has not begun it. */
-  #end(call: QueuedCall): void {
+  #end(call: EndCall): void {
     const { state } = this
     if (state.isOpen && !isInTransaction(state)) return this.#rejectNow(call, NO_TRANSACTION)
     if (!this.#hasPendingBegin || !state.isOpen) return this.#enqueue(call)
@@ -264,12 +269,11 @@ export class StreamMachine {
 
   #stopCursors(rejection: Rejection, owner?: object): void {
     const { cursor, queue } = this.state
-    const isOwned = (call: QueuedCall): boolean => !owner || call.cursor?.owner === owner
-    for (const call of queue.slice()) if (call.cursor && isOwned(call)) this.#remove(call, rejection)
-    if (cursor && isOwned(cursor)) this.#stopCursor(cursor, false, rejection)
+    for (const call of queue.slice()) if (isCursor(call, owner)) this.#remove(call, rejection)
+    if (cursor && isCursor(cursor, owner)) this.#stopCursor(cursor, false, rejection)
   }
 
-  #stopCursor(call: QueuedCall, endsStream: boolean, rejection: Rejection): void {
+  #stopCursor(call: CursorCall, endsStream: boolean, rejection: Rejection): void {
     this.state.isCursorStopped = true
     this.#do({ type: 'stopCursor', call, endsStream, rejection })
   }
@@ -297,7 +301,7 @@ export class StreamMachine {
     this.#removeUndone()
     const [head] = state.queue
     const begins = head?.scope === 'transaction' && head.prefix[0]?.kind === 'begin'
-    const endsLocally = begins && head.transactionEnd
+    const endsLocally = begins && endsTransaction(head)
     if (begins && !endsLocally && state.permit !== 'held' && needsWriteLock(head))
       return this.#waitForPermit()
     // the server has not begun the transaction, so other transactions may write
@@ -307,11 +311,11 @@ export class StreamMachine {
       else if (state.transaction) state.phaseSince = this.#client.clock.now()
     } else if (endsLocally) {
       // the calls between BEGIN and the end were removed, so nothing has to be sent
-      this.#take(1)
+      this.#take()
       this.#settleCall(head, { results: [] })
       this.#proceed()
-    } else if (head.cursor) this.#startReading(head, head.cursor)
-    else this.#send(this.#take(this.#client.server.V2Guard ? MAX_V2_CALLS : Infinity))
+    } else if (head.kind === 'cursor') this.#startReading(head)
+    else this.#send(this.#take())
   }
 
   /** Requests the write permit for the transaction at the head of the queue, or goes on waiting for it. */
@@ -325,11 +329,11 @@ export class StreamMachine {
   }
 
   /** Opens the cursor at the head of the queue, or first sends what must be sent before it. */
-  #startReading(head: QueuedCall, cursor: Cursor): void {
+  #startReading(head: CursorCall): void {
     const { state } = this
     const mustParse = head.isUnparsed && state.baton !== null && this.#client.server.hasV3
-    if (head.prefix.length > 0 || mustParse) return this.#parse(head, cursor)
-    this.#take(1)
+    if (head.prefix.length > 0 || mustParse) return this.#parse(head)
+    this.#take()
     state.phase = 'reading'
     state.cursor = head
     state.isCursorStopped = false
@@ -348,15 +352,16 @@ export class StreamMachine {
   /** Rejects the calls before a queued ROLLBACK, if any; for a transaction that the server has not begun. */
   #skipToRollback(): void {
     const { queue } = this.state
-    const end = queue.findIndex(({ transactionEnd }) => transactionEnd === 'rollback')
+    const end = queue.findIndex(({ kind }) => kind === 'rollback')
     for (const call of queue.slice(0, Math.max(0, end))) this.#remove(call, ROLLED_BACK)
   }
 
   /** Removes the calls of the next request: calls of one transaction that can be coalesced, or a single call. */
-  #take(limit: number): readonly QueuedCall[] {
+  #take(): readonly QueuedCall[] {
     const { queue } = this.state
+    const limit = this.#client.server.V2Guard ? MAX_V2_CALLS : Infinity
     let count = 1
-    if (queue[0]?.canCoalesce) while (count < limit && queue[count]?.canCoalesce) count += 1
+    if (canCoalesce(queue[0])) while (count < limit && canCoalesce(queue[count])) count += 1
     const calls = queue.splice(0, count)
     this.#watchQueue()
     return calls
@@ -373,8 +378,8 @@ export class StreamMachine {
    * Sends the control statements of a cursor in a separate request: the cursor may be aborted before it opens. The server also
    * parses the cursor's statement there.
    */
-  #parse(head: QueuedCall, cursor: Cursor): void {
-    const call = cursor.newParseCall(head)
+  #parse(head: CursorCall): void {
+    const call = head.reader.newParseCall(head)
     head.prefix = []
     head.isUnparsed = false
     this.state.parsing = head
@@ -400,7 +405,7 @@ export class StreamMachine {
     if (outcomes) outcomes.forEach((outcome, index) => this.#settleCall(calls[index] as QueuedCall, outcome))
     else {
       for (const call of calls) {
-        call.canCoalesce = false
+        call.mustBeAlone = true
         if (!ranNothing) call.prefix = []
       }
       state.queue.unshift(...calls)
@@ -414,23 +419,21 @@ export class StreamMachine {
   }
 
   #settleCall(call: QueuedCall, outcome: CallOutcome): void {
-    const { parses, transactionEnd } = call
     if (outcome.loss) this.#lose(outcome.loss)
     if (!outcome.results)
       return this.#reject(call, 'error' in outcome ? { type: 'error', error: outcome.error } : ENDED)
-    if (parses) this.state.parsing = null
-    if (transactionEnd) this.#drop(transactionEnd)
-    if (!parses) this.#do({ type: 'resolve', call, results: outcome.results })
+    if (endsTransaction(call)) this.#drop(call.kind)
+    if (call.kind === 'parse') this.state.parsing = null
+    else this.#do({ type: 'resolve', call, results: outcome.results })
   }
 
   #reject(call: QueuedCall, rejection: Rejection): void {
-    const { parses, transactionEnd } = call
     const { transaction } = this.state
-    if (parses) {
+    if (call.kind === 'parse') {
       this.state.parsing = null
-      return this.#remove(parses, rejection)
+      return this.#remove(call.cursorCall, rejection)
     }
-    if (transactionEnd) {
+    if (endsTransaction(call)) {
       // rejected, as by a deferred constraint, or not sent: the transaction continues
       if (transaction) transaction.isEnding = false
       // calls queued after it were meant to run outside of the transaction
@@ -475,7 +478,7 @@ export class StreamMachine {
       durationMs: this.#client.clock.now() - sentAt,
       inTransaction: calls.some(({ scope }) => scope === 'transaction') || state.transaction !== null,
       // a COMMIT is always alone in its request
-      commits: calls[0]?.transactionEnd === 'commit',
+      commits: calls[0]?.kind === 'commit',
       isAborted: calls.some(({ options: { signal } }) => signal?.aborted && signal.reason === error),
     })
     // unless the server has rejected the baton, the stream can still be closed, which releases the write lock; calls of `close` do not

@@ -6,7 +6,7 @@ import type { EncodedStatement } from '../codec/statement.ts'
 import { joinUrl, unwrap } from '../http/http.ts'
 import { openObservedBody } from '../http/observed-body.ts'
 import type { RowsOptions } from '../options.ts'
-import { areReadOnly, type Cursor, type QueuedCall } from '../request/queued-call.ts'
+import { areReadOnly, type CursorCall, type CursorReader, type ParseCall } from '../request/queued-call.ts'
 import { SqlRequest } from '../request/sql-request.ts'
 import { CursorDecoder, isRow, type Row } from './cursor-decoder.ts'
 import {
@@ -20,7 +20,7 @@ import {
 import { type CallContext, choosePolicy, isUnsupportedPath, type ServerStream } from './server-stream.ts'
 import { holdsLock, isInTransaction, isOutdated } from './stream-state.ts'
 
-type CursorCall = CallContext & { readonly options: RowsOptions }
+type RowsCall = CallContext & { readonly options: RowsOptions }
 
 /**
  * A cursor: it waits in the queue of its stream like any call, then sends its request and reads the rows as the loop wants them. No
@@ -31,7 +31,7 @@ type CursorCall = CallContext & { readonly options: RowsOptions }
  * - its stream ends, or the user's signal is aborted: the request is aborted, and the loop throws;
  * - the request or a response fails, and the stream is lost.
  */
-export class RowReader implements Cursor {
+export class RowReader implements CursorReader {
   readonly owner: object
   count = 0
   /** Whether the loop over the rows was left early. */
@@ -40,9 +40,9 @@ export class RowReader implements Cursor {
   #thrown: { readonly error: unknown } | null = null
   readonly #stream: ServerStream
   readonly #statement: EncodedStatement
-  readonly #call: CursorCall
+  readonly #call: RowsCall
   readonly #inTransaction: boolean
-  readonly #queuedCall: QueuedCall
+  readonly #queuedCall: CursorCall
   readonly #request: SqlRequest
   /** Aborted when no more rows are wanted because their handle has ended. The stream can continue. */
   readonly #stopController = new AbortController()
@@ -62,7 +62,7 @@ export class RowReader implements Cursor {
   /** All rows, from a server without cursors. */
   #allRows: readonly Row[] | null = null
 
-  private constructor(stream: ServerStream, owner: object, statement: EncodedStatement, call: CursorCall) {
+  private constructor(stream: ServerStream, owner: object, statement: EncodedStatement, call: RowsCall) {
     this.#stream = stream
     this.owner = owner
     this.#statement = statement
@@ -71,11 +71,13 @@ export class RowReader implements Cursor {
     const ignore = (): void => {}
     this.#queuedCall = {
       ...call,
+      kind: 'cursor',
       statements: [statement],
       scope: this.#inTransaction ? 'transaction' : 'autocommit',
       prefix: [],
       isReadOnly: areReadOnly([statement], call.options),
-      cursor: this,
+      reader: this,
+      isUnparsed: true,
       resolve: ignore,
       reject: ignore,
     }
@@ -88,10 +90,10 @@ export class RowReader implements Cursor {
     stream: ServerStream,
     owner: object,
     statement: EncodedStatement,
-    call: CursorCall,
+    call: RowsCall,
   ): Promise<RowReader> {
     const reader = new RowReader(stream, owner, statement, call)
-    await stream.enqueue({ ...reader.#queuedCall, isUnparsed: true })
+    await stream.enqueue(reader.#queuedCall)
     return reader
   }
 
@@ -107,7 +109,7 @@ export class RowReader implements Cursor {
 
   /** Lets the stream continue. */
   release(): void {
-    if (this.#stream.state.cursor?.cursor === this) this.#stream.dispatch({ type: 'cursorDone' })
+    if (this.#stream.state.cursor?.reader === this) this.#stream.dispatch({ type: 'cursorDone' })
   }
 
   /** Reports a failure to the stream. @returns the error that the loop over the rows throws */
@@ -129,7 +131,7 @@ export class RowReader implements Cursor {
     }
     // a failed statement, or a value that cannot be read, leaves the stream unchanged; a failed stream was already handled
     const isHandled = error instanceof SqlError || error instanceof RangeError || error instanceof StreamError
-    if (this.#stream.state.cursor?.cursor === this && !isHandled)
+    if (this.#stream.state.cursor?.reader === this && !isHandled)
       this.#stream.dispatch({
         type: 'noResponse',
         calls: [{ ...this.#queuedCall, reject }],
@@ -320,7 +322,7 @@ export class RowReader implements Cursor {
       result: [result],
     } = await this.#untilAborted(call.options.signal, async (signal) => {
       const options = { ...call.options, signal }
-      const request = new SqlRequest([{ ...call, options, cursor: undefined }])
+      const request = new SqlRequest([{ ...call, options, kind: 'statements' }])
       return { request, result: unwrap(await this.#stream.send(request, false)) }
     })
     const { outcomes: [outcome] = [] } = request.read(result, { intMode: http.config.intMode, rowids })
@@ -355,25 +357,21 @@ export class RowReader implements Cursor {
 }
 
 /** Returns a call that sends the control statements of a cursor, and has its statement parsed. */
-function newParseCall(call: QueuedCall): QueuedCall {
-  const { prefix, statements } = call
+function newParseCall(call: CursorCall): ParseCall {
   // a server that ignores conditions runs the statement: outside of a transaction, in one that is rolled back
   const [scope, before, last] =
     call.scope === 'transaction'
-      ? (['transaction', prefix, PROBE] as const)
+      ? (['transaction', call.prefix, PROBE] as const)
       : (['chain', [beginStatement('deferred')], ROLLBACK] as const)
   return {
     ...call,
+    kind: 'parse',
     scope,
     prefix: before,
     statements: [last],
-    parsedOnly: statements[0]?.sql,
-    parses: call,
+    cursorCall: call,
     // the request keeps the deadline; an aborted cursor leaves the queue, and the transaction continues unless it is aborted, too
     options: { signal: call.handleState?.signal },
     isReadOnly: true,
-    cursor: undefined,
-    // the cursor itself stays watched
-    stopWatch: undefined,
   }
 }

@@ -37,6 +37,9 @@ import type { Rejection } from './rejection.ts'
 import type { Effect, LastSending, StreamEvent } from './stream-events.ts'
 import { holdsLock, isInTransaction, nextWake, type StreamLoss } from './stream-state.ts'
 
+/** A call whose promise was not created yet. */
+type Unsettled<Call> = Call extends QueuedCall ? Omit<Call, 'resolve' | 'reject'> : never
+
 const FLUSH = { type: 'flush' } as const
 
 /** What the caller specifies for a call: its time limit and, in a transaction, the state of the handle that makes it. */
@@ -69,6 +72,8 @@ export class ServerStream implements OpenStream, SendingStream {
   #cancelWake: (() => void) | null = null
   #lossError: StreamError | null = null
   #lastSql: string | undefined
+  /** Stops watching the signal of a call. */
+  readonly #watches = new Map<QueuedCall, () => void>()
   /** Resolves the pending calls to `close`. */
   #closeResolvers: (() => void)[] = []
   #mustWaitForClose = true
@@ -126,17 +131,17 @@ export class ServerStream implements OpenStream, SendingStream {
         this.lastRequest = this.#send(effect)
         return
       case 'openCursor':
-        effect.call.stopWatch?.()
+        this.#stopWatch(effect.call)
         return effect.call.resolve([])
       case 'stopCursor':
-        return effect.call.cursor?.stop(effect.endsStream, this.#toError(effect.rejection))
+        return effect.call.reader.stop(effect.endsStream, this.#toError(effect.rejection))
       case 'sendClose':
         return void this.#sendClose().then(() => this.dispatch({ type: 'closeEnded' }))
       case 'resolve':
-        effect.call.stopWatch?.()
+        this.#stopWatch(effect.call)
         return effect.call.resolve(effect.results)
       case 'reject':
-        effect.call.stopWatch?.()
+        this.#stopWatch(effect.call)
         return effect.call.reject(this.#toError(effect.rejection), effect.isOutdated)
       case 'acquirePermit':
         return this.#acquirePermit()
@@ -166,7 +171,7 @@ export class ServerStream implements OpenStream, SendingStream {
 
   async #send({ calls, closes }: Extract<Effect, { type: 'send' }>): Promise<void> {
     const { http } = this
-    for (const call of calls) call.stopWatch?.()
+    for (const call of calls) this.#stopWatch(call)
     const request = new SqlRequest(calls)
     this.#lastSql = calls.at(-1)?.statements.at(-1)?.sql
     const result = await this.send(request, closes)
@@ -337,13 +342,16 @@ export class ServerStream implements OpenStream, SendingStream {
   #watch(call: QueuedCall): void {
     const { lifetime } = this.http
     // after the client was closed, every request is rejected anyway
-    if (call.stopWatch || lifetime.isAborted) return
+    if (this.#watches.has(call) || lifetime.isAborted) return
     const waiter = lifetime.wait({ signal: call.options.signal })
     waiter.promise.catch((reason: unknown) => this.dispatch({ type: 'abort', call, reason }))
-    call.stopWatch = () => {
-      call.stopWatch = undefined
-      waiter.resolve()
-    }
+    this.#watches.set(call, waiter.resolve)
+  }
+
+  /** Stops watching the signal of a call, which its request watches instead. */
+  #stopWatch(call: QueuedCall): void {
+    this.#watches.get(call)?.()
+    this.#watches.delete(call)
   }
 
   /** Sets the one timer. It may fire early: one timer outlives several requests, since each costs more than encoding a statement. */
@@ -392,44 +400,32 @@ export class ServerStream implements OpenStream, SendingStream {
   // oxlint-disable-next-line max-params
   run(
     statements: readonly EncodedStatement[],
-    defaultScope: QueuedCall['scope'],
+    defaultScope: 'autocommit' | 'chain' | 'atomic',
     options: AtomicBatchOptions,
-    { deadline, handleState }: CallContext = { deadline: this.http.deadline(options.timeoutMs) },
+    context: CallContext = { deadline: this.http.deadline(options.timeoutMs) },
   ): Promise<Results> {
     // on a closed stream, it is rejected below
     if (statements.length === 0 && this.state.isOpen) {
       this.http.lifetime.checkOpen(this.#isTracked || this.#isOpenOnServer, options.signal)
       return Promise.resolve([])
     }
-    const { transaction } = this.state
     const inTransaction = isInTransaction(this.state)
     const scope = inTransaction ? 'transaction' : defaultScope
     const isReadOnly = areReadOnly(statements, options)
     const prefix = scope === 'atomic' ? batchPrefix(isReadOnly, options) : []
-    const id = inTransaction ? (transaction?.id ?? null) : null
-    const call = {
-      statements,
-      scope,
-      prefix,
-      isReadOnly,
-      options,
-      deadline,
-      handleState,
-      canCoalesce: inTransaction,
-    }
-    return this.http.events.query(statements, id, () => this.enqueue(call, inTransaction))
+    const id = inTransaction ? (this.state.transaction?.id ?? null) : null
+    return this.http.events.query(statements, id, () =>
+      this.enqueue({ kind: 'statements', statements, scope, prefix, isReadOnly, options, ...context }),
+    )
   }
 
-  enqueue(
-    call: Omit<QueuedCall, 'resolve' | 'reject'>,
-    isInTransaction = false,
-    type: 'call' | 'end' = 'call',
-  ): Promise<Results> {
+  enqueue(call: Unsettled<QueuedCall>): Promise<Results> {
     return new Promise((resolve, reject) => {
       if (this.state.isOpen) call.options.signal?.throwIfAborted()
+      const inTransaction = call.kind === 'statements' && call.scope === 'transaction'
       const rejectCall = (error: unknown, isOutdated = false): void =>
-        reject(isInTransaction ? this.toFailure(error, isOutdated) : error)
-      this.dispatch({ type, call: { ...call, resolve, reject: rejectCall } })
+        reject(inTransaction ? this.toFailure(error, isOutdated) : error)
+      this.dispatch({ type: 'call', call: { ...call, resolve, reject: rejectCall } })
     })
   }
 
@@ -449,21 +445,16 @@ export class ServerStream implements OpenStream, SendingStream {
 
   /** Ends the transaction; sends nothing if the server has not begun it. */
   end(statement: typeof COMMIT | typeof ROLLBACK, options: CallOptions): Promise<Results> {
-    const deadline = this.http.deadline(options.timeoutMs)
     const wasEnding = this.state.transaction?.isEnding
-    const ending = this.enqueue(
-      {
-        statements: [statement],
-        scope: 'transaction',
-        prefix: [],
-        isReadOnly: false,
-        options: { ...options },
-        deadline,
-        transactionEnd: statement.kind,
-      },
-      false,
-      'end',
-    )
+    const ending = this.enqueue({
+      kind: statement.kind,
+      statements: [statement],
+      scope: 'transaction',
+      prefix: [],
+      isReadOnly: false,
+      options: { ...options },
+      deadline: this.http.deadline(options.timeoutMs),
+    })
     if (!wasEnding && this.state.transaction?.isEnding) this.ending = ending
     return ending
   }

@@ -1,6 +1,6 @@
 import type { ControlStatement } from '../codec/control.ts'
 import type { ClientEvent } from '../observe/events.ts'
-import type { QueuedCall, Results } from '../request/queued-call.ts'
+import type { CursorCall, QueuedCall, Results } from '../request/queued-call.ts'
 import type { Loss, Settlement } from '../request/sql-request.ts'
 import type { Rejection } from './rejection.ts'
 
@@ -8,8 +8,6 @@ interface Events {
   call: { call: QueuedCall }
   /** BEGIN, which is sent with the first call. */
   begin: { id: number; statement: ControlStatement }
-  /** COMMIT or ROLLBACK. */
-  end: { call: QueuedCall }
   savepoint: { statement: ControlStatement }
   /** @param savepoint the statement that set the savepoint */
   release: { statement: ControlStatement; savepoint: ControlStatement }
@@ -47,9 +45,9 @@ interface Effects {
   /** Sends the event `flush` after the calls of this tick. */
   flushSoon: {}
   send: { calls: readonly QueuedCall[]; closes: boolean }
-  openCursor: { call: QueuedCall }
+  openCursor: { call: CursorCall }
   /** @param endsStream whether the stream ends too */
-  stopCursor: { call: QueuedCall; endsStream: boolean; rejection: Rejection }
+  stopCursor: { call: CursorCall; endsStream: boolean; rejection: Rejection }
   sendClose: {}
   resolve: { call: QueuedCall; results: Results }
   /** @param isOutdated see the function of this name */

@@ -2,7 +2,7 @@ import { EXPIRING_FRACTION, STREAM_IDLE_MS, TRANSACTION_WINDOW_MS } from '../bas
 import type { ControlStatement } from '../codec/control.ts'
 import type { ResolvedConfig } from '../config.ts'
 import type { WriteLock } from '../http/write-lock.ts'
-import type { QueuedCall } from '../request/queued-call.ts'
+import { type CursorCall, isCursor, type QueuedCall } from '../request/queued-call.ts'
 import type { Loss } from '../request/sql-request.ts'
 
 /**
@@ -54,9 +54,9 @@ export interface StreamState {
   /** Control statements, such as BEGIN and SAVEPOINT, that are sent with the next call. */
   prefix: readonly ControlStatement[]
   /** The cursor whose control statements are in flight. */
-  parsing: QueuedCall | null
+  parsing: CursorCall | null
   /** The cursor that has exclusive use of the stream. */
-  cursor: QueuedCall | null
+  cursor: CursorCall | null
   isCursorStopped: boolean
   transaction: TransactionState | null
   /** The write permit of the transaction, kept until the server has ended the transaction. */
@@ -116,11 +116,11 @@ export const isOutdated = ({ transaction }: StreamState, writeLock: Pick<WriteLo
 
 /** Whether rows are being read. @param owner only by this handle */
 export const isReading = ({ cursor, isCursorStopped }: StreamState, owner?: object): boolean =>
-  cursor !== null && !isCursorStopped && (!owner || cursor.cursor?.owner === owner)
+  cursor !== null && !isCursorStopped && isCursor(cursor, owner)
 
 /** Whether a cursor is open or queued. @param owner only one of this handle */
 export const hasCursor = ({ cursor, queue }: StreamState, owner: object): boolean =>
-  cursor?.cursor?.owner === owner || queue.some((call) => call.cursor?.owner === owner)
+  cursor?.reader.owner === owner || queue.some((call) => isCursor(call, owner))
 
 /** Returns when the stream must be woken up, in ms since the epoch; Infinity for never. */
 export function nextWake(state: StreamState, config: TransactionLimit): number {
