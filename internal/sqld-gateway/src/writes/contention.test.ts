@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { beforeEach, expect, test, vi } from 'vitest'
-import { endWrite } from '../../../../test/support/end-write.ts'
+import { endWrite } from '../../../../test/server/end-write.ts'
 import { NO_EFFECT, type WriteEffect } from '../request/write-effect.ts'
 import { StreamWrites } from './stream-writes.ts'
 import { WalCheckpointer } from './wal-checkpointer.ts'

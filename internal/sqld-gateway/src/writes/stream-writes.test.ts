@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { endWrite } from '../../../../test/support/end-write.ts'
+import { endWrite } from '../../../../test/server/end-write.ts'
 import { NO_EFFECT } from '../request/write-effect.ts'
 import { StreamWrites } from './stream-writes.ts'
 import { WriteGate } from './write-gate.ts'

@@ -1,6 +1,5 @@
 import { type BodyWatcher, createPartSearch } from '@batonsql/server-common/http'
 import type { StoredEffects, WriteEffect } from '../request/write-effect.ts'
-import type { WriteGate } from './write-gate.ts'
 
 /** How long the server lets a transaction hold the write lock. After that, a waiting writer takes over the lock. */
 export const LOCK_PERIOD_MS = 5_000
@@ -70,6 +69,16 @@ export class StreamWrites {
   }
 }
 
+/** The write gate, which requests report to. */
+export interface RequestGate {
+  /** Whether the server may still execute an abandoned request that changes data. */
+  hasAbandoned: boolean
+  /** Called when the server has responded to a request that is no longer running. */
+  onResponse(effect: WriteEffect): void
+  /** Called when a request has ended. */
+  onEnd(stream: StreamWrites, effect: WriteEffect): void
+}
+
 /**
  * A request that the gate has admitted. It ends with `onRejected`, `onAbandoned` or `onStreamClosed`, or after `onExecuted` with its
  * response.
@@ -78,11 +87,11 @@ export class WriteRequest {
   readonly effect: WriteEffect
   /** Whether the server may be executing it. */
   isRunning = true
-  readonly #gate: WriteGate
+  readonly #gate: RequestGate
   readonly #stream: StreamWrites
   readonly #mayChangeData: boolean
 
-  constructor(gate: WriteGate, stream: StreamWrites, effect: WriteEffect) {
+  constructor(gate: RequestGate, stream: StreamWrites, effect: WriteEffect) {
     this.effect = effect
     this.#gate = gate
     this.#stream = stream
@@ -110,7 +119,7 @@ export class WriteRequest {
     this.#end(this.#stream.transaction)
   }
 
-  /** Called when nobody receives its response any longer; the server may still execute it. */
+  /** Called when its response is no longer received; the server may still execute it. */
   onAbandoned(): void {
     this.#stop()
     this.#gate.hasAbandoned ||= this.#mayChangeData

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { endWrite } from '../../../../test/support/end-write.ts'
+import { endWrite } from '../../../../test/server/end-write.ts'
 import { NO_EFFECT } from '../request/write-effect.ts'
 import { StreamWrites } from './stream-writes.ts'
 import { WalCheckpointer } from './wal-checkpointer.ts'

@@ -1,5 +1,5 @@
 import type { WriteEffect } from '../request/write-effect.ts'
-import { type StreamWrites, WriteRequest } from './stream-writes.ts'
+import { type RequestGate, type StreamWrites, WriteRequest } from './stream-writes.ts'
 
 /** Interval at which idle transactions are checked while the gate is closed. */
 const POLL_MS = 100
@@ -8,7 +8,7 @@ const POLL_MS = 100
  * Tracks which streams of one database may hold its write lock or wait for it, and can hold back new ones: for a checkpoint, during
  * which libsql-server may lose a waiting writer. A stream that may hold the lock always passes; otherwise it could never release it.
  */
-export class WriteGate {
+export class WriteGate implements RequestGate {
   readonly #writers = new Set<StreamWrites>()
   readonly #onWriteEnd: () => void
   #queue: (() => void)[] = []
@@ -17,7 +17,6 @@ export class WriteGate {
   #onChange = (): void => {}
   /** When the last write got a response, or the first of the pending ones was sent; null if none is pending. */
   #stalledSince: number | null = null
-  /** Whether the server may still execute an abandoned request that changes data. */
   hasAbandoned = false
 
   /** @param onWriteEnd called after each request that may have written */
@@ -64,14 +63,12 @@ export class WriteGate {
     })
   }
 
-  /** Called when the server has responded to a request that is no longer running. */
   onResponse({ mayWrite }: WriteEffect): void {
     if (!mayWrite) return
     const hasPendingWrite = this.writers.some(({ isWriting }) => isWriting)
     this.#stalledSince = hasPendingWrite ? performance.now() : null
   }
 
-  /** Called when a request has ended. */
   onEnd(stream: StreamWrites, { mayWrite }: WriteEffect): void {
     if (!stream.isWriter) this.#writers.delete(stream)
     this.#onChange()
